@@ -1,0 +1,35 @@
+-- Makes sure that a lane exists for a row that the caller has just inserted. An existing lane is
+-- held FOR KEY SHARE until the caller commits, so that nobody deletes it as empty meanwhile; that
+-- lock neither waits for a claim nor hides the lane from one.
+CREATE OR REPLACE FUNCTION outbox.admit_to_lane(
+  p_participant_id text, p_rail_type text, p_solo_sequence_id bigint, p_tenant_id uuid,
+  p_sequence_id bigint, p_due_at timestamptz
+) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  v_lane_id bigint;
+BEGIN
+  LOOP
+    PERFORM FROM outbox.payment_outbox_lanes AS l
+    WHERE l.participant_id = p_participant_id AND l.rail_type = p_rail_type
+      AND l.solo_sequence_id = p_solo_sequence_id
+    FOR KEY SHARE;
+    EXIT WHEN FOUND;
+
+    INSERT INTO outbox.payment_outbox_lanes (participant_id, rail_type, solo_sequence_id, tenant_id)
+    VALUES (p_participant_id, p_rail_type, p_solo_sequence_id, p_tenant_id)
+    ON CONFLICT DO NOTHING
+    RETURNING lane_id INTO v_lane_id;
+    IF FOUND THEN
+      INSERT INTO outbox.payment_outbox_turns (lane_id, rail_type, tenant_id, due_at, head_sequence_id)
+      VALUES (v_lane_id, p_rail_type, p_tenant_id, p_due_at, p_sequence_id);
+      RETURN true;
+    END IF;
+    -- Somebody made the lane between the two statements: look again.
+  END LOOP;
+  RETURN false;
+END
+$$;
+COMMENT ON FUNCTION outbox.admit_to_lane(text, text, bigint, uuid, bigint, timestamptz) IS 'Gives a new row its lane and, where the lane is new, its turn. Returns whether the lane is new.';

@@ -1,0 +1,11 @@
+CREATE OR REPLACE FUNCTION outbox.check_delay_seconds(p_name text, p_delay_seconds integer) RETURNS void
+LANGUAGE plpgsql IMMUTABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  IF p_delay_seconds NOT BETWEEN 0 AND 604800 THEN
+    RAISE EXCEPTION '% is %: it must be between 0 and 604800 (a week)', p_name, p_delay_seconds USING ERRCODE = 'P7112';
+  END IF;
+END
+$$;
+COMMENT ON FUNCTION outbox.check_delay_seconds(text, integer) IS 'Refuses a negative or absurd delay.';

@@ -1,0 +1,59 @@
+CREATE OR REPLACE FUNCTION outbox.claim_outbox_batch(
+  p_batch_size integer, p_worker_id text, p_lease_seconds integer,
+  p_rail_types text[] DEFAULT NULL, p_tenant_id uuid DEFAULT NULL, p_lane_rows integer DEFAULT NULL
+) RETURNS TABLE (
+  outbox_id uuid, instruction_id text, participant_id text, sequence_id bigint, idempotency_key text, rail_type text,
+  payload jsonb, attempt_count integer, lease_token uuid, lease_expires_at timestamptz, headers jsonb, tenant_id uuid,
+  created_at timestamptz, claimed_at timestamptz, replay_of uuid, dead_letter_of uuid)
+LANGUAGE plpgsql SECURITY DEFINER ROWS 500
+SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off
+SET jit = off
+AS $$
+#variable_conflict use_column
+DECLARE
+  v_now     timestamptz := outbox.clock();
+  v_scope   text := concat_ws(',', p_tenant_id, array_to_string(p_rail_types, ','));
+  v_start   timestamptz := outbox.scan_start('outbox.claim_scan', v_scope, v_now);
+  v_rails   text[] := COALESCE(p_rail_types, outbox.due_rails());
+  v_lanes   integer;
+  v_picked  record;
+  v_ids     uuid[] := ARRAY[]::uuid[];
+  v_more    uuid[];
+BEGIN
+  PERFORM outbox.check_batch_size(p_batch_size), outbox.check_worker(p_worker_id), outbox.check_lease_seconds(p_lease_seconds);
+  PERFORM outbox.repair_when_expired(p_worker_id);
+
+  -- Few lanes with many rows each are cheaper than many with one: begin with a tenth of the batch.
+  v_lanes := GREATEST(p_batch_size / 10, 1);
+  v_picked := outbox.pick_lanes(v_rails, p_tenant_id, v_now, v_start, 0, v_lanes);
+  PERFORM outbox.remember_scan('outbox.claim_scan', v_scope, v_start, COALESCE(v_picked.first_due, v_now), v_now, outbox.clock() - v_now);
+  LOOP
+    IF cardinality(v_picked.turn_ids) > 0 THEN
+      v_more := ARRAY(SELECT c.outbox_id FROM outbox.lease_lanes(
+        v_picked.turn_ids,
+        LEAST(ceil((p_batch_size - cardinality(v_ids))::numeric / cardinality(v_picked.turn_ids))::integer, p_lane_rows),
+        p_batch_size - cardinality(v_ids), p_worker_id, v_now, v_now + p_lease_seconds * interval '1 second') AS c
+        ORDER BY c.due_at, c.waited_turn_id, c.sequence_id, c.outbox_id);
+      v_ids := v_ids || v_more;
+      IF cardinality(v_ids) < p_batch_size THEN
+        -- A lane that gave nothing is empty or waits: find out when to look again.
+        PERFORM outbox.settle_lanes(v_picked.turn_ids);
+      END IF;
+    END IF;
+    EXIT WHEN cardinality(v_ids) >= p_batch_size OR v_picked.looked_at < v_lanes;
+    v_lanes := p_batch_size - cardinality(v_ids);
+    v_picked := outbox.pick_lanes(v_rails, p_tenant_id, v_now, v_picked.last_due, v_picked.last_turn, v_lanes);
+  END LOOP;
+
+  PERFORM outbox.log_batch_event('LEASE_CLAIMED', p_worker_id, v_ids);
+  RETURN QUERY
+    SELECT p.outbox_id, p.instruction_id, p.participant_id, p.sequence_id, p.idempotency_key, p.rail_type,
+           p.payload, p.attempt_count, p.lease_token, p.lease_expires_at, p.headers, p.tenant_id,
+           p.created_at, p.claimed_at, p.replay_of, p.dead_letter_of
+    FROM unnest(v_ids) WITH ORDINALITY AS i (outbox_id, n)
+    JOIN outbox.payment_outbox_pending AS p ON p.outbox_id = i.outbox_id
+    ORDER BY i.n;
+END
+$$;
+COMMENT ON FUNCTION outbox.claim_outbox_batch(integer, text, integer, text[], uuid, integer) IS 'Leases due rows with a fresh lease_token each and returns them in lane order: whoever has been due longest first, and of each lane the due rows at its head. A lane is leased as a whole.';

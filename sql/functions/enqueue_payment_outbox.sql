@@ -1,0 +1,49 @@
+CREATE OR REPLACE FUNCTION outbox.enqueue_payment_outbox(
+  p_instruction_id text, p_participant_id text, p_idempotency_key text, p_rail_type text, p_payload jsonb,
+  p_headers jsonb DEFAULT NULL, p_tenant_id uuid DEFAULT NULL, p_not_before timestamptz DEFAULT NULL
+) RETURNS TABLE (outbox_id uuid, sequence_id bigint, is_new boolean)
+LANGUAGE plpgsql SECURITY DEFINER ROWS 1
+SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+  v_fault text[] := outbox.enqueue_fault(p_instruction_id, p_participant_id, p_idempotency_key, p_rail_type, p_payload, p_headers, p_not_before);
+  v_id    uuid := outbox.uuidv7();
+  v_now   timestamptz := outbox.clock();
+  v_due   timestamptz := GREATEST(p_not_before, v_now);
+  v_solo  boolean := false;
+  v_seq   bigint;
+BEGIN
+  IF v_fault IS NOT NULL THEN
+    RAISE EXCEPTION USING ERRCODE = v_fault[1], MESSAGE = v_fault[2];
+  END IF;
+
+  -- The participant's number comes first: its lock is the mutex of everything below.
+  v_seq := outbox.bump_participant_outbox_seq(p_participant_id, p_tenant_id);
+  INSERT INTO outbox.payment_outbox_keys (instruction_id, idempotency_key, outbox_id)
+  VALUES (p_instruction_id, p_idempotency_key, v_id)
+  ON CONFLICT DO NOTHING;
+  IF NOT FOUND THEN
+    PERFORM outbox.bump_participant_outbox_seq(p_participant_id, p_tenant_id, -1);
+    RETURN QUERY SELECT f.outbox_id, f.sequence_id, false
+    FROM outbox.find_same_enqueued(p_instruction_id, p_participant_id, p_idempotency_key, p_rail_type, p_payload, p_tenant_id) AS f;
+    RETURN;
+  END IF;
+
+  -- On a rail without order a row that has to wait must not hold up the others.
+  IF v_due > v_now THEN
+    v_solo := EXISTS (SELECT FROM outbox.payment_outbox_rail_policies AS r
+                      WHERE r.rail_type = p_rail_type AND r.in_force AND r.ordering = 'none');
+  END IF;
+  INSERT INTO outbox.payment_outbox_pending (
+    outbox_id, tenant_id, instruction_id, participant_id, sequence_id, idempotency_key, rail_type,
+    payload, headers, next_attempt_at, created_at, solo)
+  VALUES (
+    v_id, p_tenant_id, p_instruction_id, p_participant_id, v_seq, p_idempotency_key, p_rail_type,
+    p_payload, COALESCE(p_headers, '{}'), v_due, v_now, v_solo);
+  PERFORM outbox.admit_to_lane(p_participant_id, p_rail_type, CASE WHEN v_solo THEN v_seq ELSE 0 END, p_tenant_id, v_seq, v_due);
+
+  RETURN QUERY SELECT v_id, v_seq, true;
+END
+$$;
+COMMENT ON FUNCTION outbox.enqueue_payment_outbox(text, text, text, text, jsonb, jsonb, uuid, timestamptz) IS 'Enqueues one row in the caller''s transaction. The same (p_instruction_id, p_idempotency_key) returns the same row, pending or finished; another payload, participant, tenant or rail under a used key is P7004.';

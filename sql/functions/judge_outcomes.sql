@@ -1,0 +1,69 @@
+-- Outcomes are taken as a prefix of their lane. A row is recorded when the worker still holds it and
+-- every earlier row of the lane that is under the same lease is recorded too; what stands behind a
+-- row that has to be tried again (or that halts the lane) is given back unsent.
+CREATE OR REPLACE FUNCTION outbox.judge_outcomes(
+  p_turn_ids bigint[], p_worker_id text, p_now timestamptz,
+  p_outbox_ids uuid[], p_lease_tokens uuid[], p_states outbox.outbox_attempt_state[], p_rail_references text[], p_rail_codes text[],
+  p_error_codes text[], p_error_messages text[], p_latencies_ms integer[], p_retry_delays_seconds integer[], p_counted boolean[]
+) RETURNS TABLE (
+  outbox_id uuid, n bigint, verdict text, tuple tid, attempt_no integer, state outbox.outbox_attempt_state, counted boolean,
+  unordered boolean, claimed_at timestamptz, lease_token uuid, rail_reference text, rail_code text, error_code text,
+  error_message text, latency_ms integer, retry_delay interval)
+LANGUAGE plpgsql SECURITY DEFINER ROWS 500
+SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off
+SET jit = off
+AS $$
+#variable_conflict use_column
+DECLARE
+  v_from uuid := (SELECT i FROM unnest(p_outbox_ids) AS i ORDER BY i LIMIT 1);
+  v_to   uuid := (SELECT i FROM unnest(p_outbox_ids) AS i ORDER BY i DESC LIMIT 1);
+BEGIN
+  RETURN QUERY
+  WITH asked AS MATERIALIZED (
+    SELECT * FROM outbox.asked_outcomes(p_outbox_ids, p_lease_tokens, p_states, p_rail_references, p_rail_codes,
+      p_error_codes, p_error_messages, p_latencies_ms, p_retry_delays_seconds, p_counted)),
+  leased AS MATERIALIZED (
+    SELECT r.*, l.rail_type, COALESCE(y.ordering = 'none', false) AS unordered, COALESCE(y.on_failed = 'halt', false) AS halts
+    FROM outbox.payment_outbox_turns AS t
+    JOIN outbox.payment_outbox_lanes AS l ON l.lane_id = t.lane_id
+    LEFT JOIN outbox.payment_outbox_rail_policies AS y ON y.rail_type = l.rail_type AND y.in_force
+    CROSS JOIN LATERAL outbox.lane_rows(l.participant_id, l.rail_type, l.solo_sequence_id, t.head_sequence_id) AS r
+    WHERE t.turn_id = ANY (p_turn_ids) AND r.turn_id = t.turn_id AND r.sequence_id <= t.last_sequence_id),
+  -- The ledger is the truth about attempts; the bounds let it read the partitions concerned alone.
+  tried AS MATERIALIZED (
+    SELECT a.outbox_id, max(a.attempt_no) AS last_no, count(*) FILTER (WHERE a.state = 'RETRYABLE' AND a.counted) AS retries
+    FROM outbox.payment_outbox_attempts AS a
+    WHERE a.outbox_id = ANY (p_outbox_ids) AND a.outbox_id BETWEEN v_from AND v_to
+    GROUP BY a.outbox_id),
+  weighed AS (
+    SELECT r.*, a.n, a.rail_reference, a.rail_code, a.error_code, a.error_message, a.latency_ms, a.retry_delay_seconds,
+           COALESCE(a.counted, true) AS counts, COALESCE(y.last_no, 0) + 1 AS no,
+           COALESCE(a.lease_token = r.lease_token AND r.claimed_by = p_worker_id AND r.lease_expires_at > p_now
+                    AND a.state IN ('DISPATCHED', 'RETRYABLE', 'FAILED'), false) AS held,
+           a.state AS asked_state,
+           CASE WHEN a.state = 'FAILED' AND r.rail_type = 'dlq' THEN 'RETRYABLE'
+                WHEN a.state = 'RETRYABLE' AND r.rail_type <> 'dlq' AND COALESCE(a.counted, true) AND y.retries >= 19 THEN 'FAILED'
+                ELSE a.state END AS outcome
+    FROM leased AS r
+    LEFT JOIN asked AS a ON a.outbox_id = r.outbox_id
+    LEFT JOIN tried AS y ON y.outbox_id = r.outbox_id),
+  ranked AS (
+    SELECT w.*, COALESCE(bool_and(w.held) OVER earlier, true) AS is_next FROM weighed AS w
+    WINDOW earlier AS (PARTITION BY w.turn_id ORDER BY w.sequence_id, w.outbox_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)),
+  stopped AS (
+    SELECT r.*, COALESCE(bool_or(r.held AND r.is_next AND (r.outcome = 'RETRYABLE' OR (r.outcome = 'FAILED' AND r.halts))) OVER earlier, false) AS behind_stop
+    FROM ranked AS r
+    WINDOW earlier AS (PARTITION BY r.turn_id ORDER BY r.sequence_id, r.outbox_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING))
+  SELECT s.outbox_id, s.n,
+         CASE WHEN s.behind_stop AND NOT s.unordered THEN 'give back'
+              WHEN s.held AND (s.is_next OR s.unordered) THEN 'record'
+              WHEN s.held THEN 'too early' END,
+         s.tuple, s.no, s.outcome, s.counts, s.unordered, s.claimed_at, s.lease_token, s.rail_reference, s.rail_code,
+         CASE WHEN s.outcome = 'FAILED' AND s.asked_state = 'RETRYABLE' THEN 'RETRIES_EXHAUSTED' ELSE s.error_code END,
+         left(s.error_message, 2000), s.latency_ms,
+         COALESCE(s.retry_delay_seconds * interval '1 second', outbox.outbox_retry_delay(s.no))
+  FROM stopped AS s;
+END
+$$;
+COMMENT ON FUNCTION outbox.judge_outcomes(bigint[], text, timestamptz, uuid[], uuid[], outbox.outbox_attempt_state[], text[], text[], text[], text[], integer[], integer[], boolean[]) IS 'Decides what becomes of each leased row of locked lanes: record, give back, too early, or nothing.';

@@ -1,0 +1,12 @@
+CREATE OR REPLACE FUNCTION outbox.log_batch_event(p_event_type text, p_worker_id text, p_outbox_ids uuid[]) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  IF cardinality(p_outbox_ids) > 0 AND (SELECT s.batch_events FROM outbox.payment_outbox_settings AS s) THEN
+    INSERT INTO outbox.payment_outbox_events (event_id, event_type, occurred_at, actor, outbox_ids)
+    VALUES (outbox.uuidv7(), p_event_type, outbox.clock(), p_worker_id, p_outbox_ids);
+  END IF;
+END
+$$;
+COMMENT ON FUNCTION outbox.log_batch_event(text, text, uuid[]) IS 'One event for a whole batch, unless batch_events is switched off.';

@@ -1,0 +1,38 @@
+-- Looks at the next p_lanes due turns after (p_after_due, p_after_turn), whoever has been due
+-- longest first, and locks lane and turn of those that nobody else is working on.
+CREATE OR REPLACE FUNCTION outbox.pick_lanes(
+  p_rail_types text[], p_tenant_id uuid, p_now timestamptz, p_after_due timestamptz, p_after_turn bigint, p_lanes integer,
+  OUT turn_ids bigint[], OUT looked_at bigint, OUT first_due timestamptz, OUT last_due timestamptz, OUT last_turn bigint
+)
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off
+SET jit = off
+AS $$
+#variable_conflict use_column
+DECLARE
+  v_tuples tid[];
+BEGIN
+  SELECT array_agg(d.tuple ORDER BY d.due_at, d.turn_id), count(*), min(d.due_at),
+         (array_agg(d.due_at ORDER BY d.due_at DESC, d.turn_id DESC))[1], (array_agg(d.turn_id ORDER BY d.due_at DESC, d.turn_id DESC))[1]
+  INTO v_tuples, looked_at, first_due, last_due, last_turn
+  FROM (
+    SELECT t.tuple, t.due_at, t.turn_id
+    FROM unnest(p_rail_types) AS r (rail_type)
+    CROSS JOIN LATERAL (
+      SELECT t.ctid AS tuple, t.due_at, t.turn_id FROM outbox.payment_outbox_turns AS t
+      WHERE t.worker_id IS NULL AND t.rail_type = r.rail_type
+        AND (t.due_at, t.turn_id) > (p_after_due, p_after_turn) AND t.due_at <= p_now
+        AND (p_tenant_id IS NULL OR t.tenant_id = p_tenant_id)
+      ORDER BY t.due_at, t.turn_id LIMIT p_lanes) AS t
+    ORDER BY t.due_at, t.turn_id LIMIT p_lanes) AS d;
+
+  -- A turn that was taken meanwhile is gone and drops out here: holding both locks makes the lane ours.
+  turn_ids := ARRAY(
+    SELECT t.turn_id FROM outbox.payment_outbox_turns AS t
+    JOIN outbox.payment_outbox_lanes AS l ON l.lane_id = t.lane_id
+    WHERE t.ctid = ANY (v_tuples)
+    FOR NO KEY UPDATE OF t, l SKIP LOCKED);
+END
+$$;
+COMMENT ON FUNCTION outbox.pick_lanes(text[], uuid, timestamptz, timestamptz, bigint, integer) IS 'Locks the lanes that have been due longest and that nobody else is working on.';

@@ -1,0 +1,16 @@
+CREATE OR REPLACE FUNCTION outbox.repair_when_expired(p_worker_id text) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off
+SET jit = off
+AS $$
+DECLARE
+  v_now timestamptz := outbox.clock();
+BEGIN
+  IF EXISTS (SELECT FROM outbox.payment_outbox_turns AS t
+             WHERE t.worker_id IS NOT NULL AND t.due_at <= v_now AND t.due_at > outbox.scan_start('outbox.repair_scan', '', v_now)) THEN
+    PERFORM outbox.repair_expired_leases(500, p_worker_id);
+  END IF;
+END
+$$;
+COMMENT ON FUNCTION outbox.repair_when_expired(text) IS 'A claim that finds an expired lease repairs it: whoever finds it first writes its ZOMBIE_REQUEUE.';

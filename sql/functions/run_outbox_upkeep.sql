@@ -1,0 +1,26 @@
+-- One transaction at a time, and at most one partition archived or one slice of keys cleared in
+-- each call, so that no lock is held for long: callers repeat while a row says 'again'.
+CREATE OR REPLACE FUNCTION outbox.run_outbox_upkeep() RETURNS TABLE (action text, partition_name name, detail text)
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+SET lock_timeout = '200ms'
+AS $$
+DECLARE
+  v_parent name;
+BEGIN
+  IF NOT pg_try_advisory_xact_lock(outbox.wake_up_key() + 1) THEN
+    RETURN QUERY SELECT 'busy', NULL::name, 'upkeep is running in another session';
+    RETURN;
+  END IF;
+  FOREACH v_parent IN ARRAY ARRAY['payment_outbox_attempts', 'payment_outbox_events']::name[] LOOP
+    RETURN QUERY SELECT * FROM outbox.create_partitions(v_parent);
+    RETURN QUERY SELECT * FROM outbox.default_partition_alarm(v_parent);
+  END LOOP;
+  -- From here on every transaction is younger than the end of these partitions.
+  UPDATE outbox.payment_outbox_partitions AS p SET closing_xid = pg_current_xact_id()
+  WHERE p.archived_at IS NULL AND p.ends_at <= outbox.clock() AND (p.closing_xid IS NULL OR p.closing_xid > pg_current_xact_id());
+  RETURN QUERY SELECT * FROM outbox.archive_oldest_partition();
+  RETURN QUERY SELECT * FROM outbox.drop_archived_partitions();
+END
+$$;
+COMMENT ON FUNCTION outbox.run_outbox_upkeep() IS 'One pass of ledger upkeep: makes partitions ahead, archives those that are over, drops archived ones where a second age is set. Call again while a row says again.';

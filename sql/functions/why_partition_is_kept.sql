@@ -1,0 +1,29 @@
+CREATE OR REPLACE FUNCTION outbox.why_partition_is_kept(p_part outbox.payment_outbox_partitions, p_hot_since timestamptz) RETURNS text
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  v_recent boolean;
+BEGIN
+  -- An older transaction, prepared ones included, may still commit a row of this partition's time.
+  IF p_part.closing_xid IS NULL OR pg_snapshot_xmin(pg_current_snapshot()) <= p_part.closing_xid THEN
+    RETURN 'a transaction that is older than its end is still open';
+  END IF;
+  IF p_part.parent_name = 'payment_outbox_events' THEN
+    RETURN NULL;
+  END IF;
+  IF EXISTS (SELECT FROM outbox.payment_outbox_pending AS p WHERE p.outbox_id >= p_part.from_id AND p.outbox_id < p_part.to_id) THEN
+    RETURN 'a row of its time is still pending';
+  END IF;
+  IF EXISTS (SELECT FROM outbox.payment_outbox_failures AS f
+             WHERE f.outbox_id >= p_part.from_id AND f.outbox_id < p_part.to_id AND f.resolution IS NULL) THEN
+    RETURN 'a FAILED row of its time is neither replayed nor dismissed';
+  END IF;
+  EXECUTE format('SELECT EXISTS (SELECT FROM outbox.%I WHERE completed_at > $1)', p_part.partition_name) INTO v_recent USING p_hot_since;
+  IF v_recent THEN
+    RETURN 'a row of its time was completed within hot_days';
+  END IF;
+  RETURN NULL;
+END
+$$;
+COMMENT ON FUNCTION outbox.why_partition_is_kept(outbox.payment_outbox_partitions, timestamptz) IS 'Why a partition must not be archived yet, or NULL.';

@@ -1,0 +1,49 @@
+-- Exactly who may do what. Nothing is executable by PUBLIC, no role but the owner writes a table.
+REVOKE ALL ON SCHEMA outbox, outbox_archive FROM PUBLIC;
+REVOKE ALL ON ALL TABLES IN SCHEMA outbox FROM PUBLIC, symphony_ingest, symphony_executor, symphony_operator, symphony_readonly, symphony_auditor;
+REVOKE ALL ON ALL SEQUENCES IN SCHEMA outbox FROM PUBLIC, symphony_ingest, symphony_executor, symphony_operator, symphony_readonly, symphony_auditor;
+REVOKE ALL ON ALL FUNCTIONS IN SCHEMA outbox FROM PUBLIC, symphony_ingest, symphony_executor, symphony_operator, symphony_readonly, symphony_auditor;
+ALTER DEFAULT PRIVILEGES IN SCHEMA outbox REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC;
+REVOKE ALL ON TYPE outbox.outbox_attempt_state FROM PUBLIC;
+
+GRANT USAGE ON SCHEMA outbox TO symphony_ingest, symphony_executor, symphony_operator, symphony_readonly, symphony_auditor;
+GRANT USAGE ON SCHEMA outbox_archive TO symphony_operator, symphony_readonly, symphony_auditor;
+GRANT USAGE ON TYPE outbox.outbox_attempt_state TO symphony_executor, symphony_operator, symphony_readonly, symphony_auditor;
+
+GRANT EXECUTE ON FUNCTION
+  outbox.enqueue_payment_outbox(text, text, text, text, jsonb, jsonb, uuid, timestamptz),
+  outbox.enqueue_payment_outbox_batch(jsonb, boolean),
+  outbox.put_contact_identity(text, text, text, uuid)
+TO symphony_ingest;
+
+GRANT EXECUTE ON FUNCTION
+  outbox.claim_outbox_batch(integer, text, integer, text[], uuid, integer),
+  outbox.complete_outbox_attempt(uuid, uuid, text, outbox.outbox_attempt_state, text, text, text, text, integer, integer, boolean),
+  outbox.complete_outbox_batch(text, uuid[], uuid[], outbox.outbox_attempt_state[], text[], text[], text[], text[], integer[], integer[], boolean[]),
+  outbox.renew_outbox_leases(text, uuid[], uuid[], integer),
+  outbox.release_outbox_leases(text, uuid[], uuid[], integer),
+  outbox.repair_expired_leases(integer, text),
+  outbox.run_outbox_upkeep(),
+  outbox.check_rail_policies(jsonb)
+TO symphony_executor;
+-- What a worker's gauges need: two views, which read with their owner's rights.
+GRANT SELECT ON outbox.supervisor_outbox_status, outbox.outbox_operational_status TO symphony_executor;
+
+GRANT EXECUTE ON FUNCTION
+  outbox.pause_outbox_lane(text, text, text, text),
+  outbox.resume_outbox_lane(text, text, text, text),
+  outbox.skip_outbox_lane_head(text, text, text, text),
+  outbox.replay_failed_outbox(uuid, text, text),
+  outbox.dismiss_failed_outbox(uuid, text, text),
+  outbox.set_rail_policies(jsonb, text, text),
+  outbox.set_outbox_settings(jsonb, text, text)
+TO symphony_operator;
+GRANT SELECT ON ALL TABLES IN SCHEMA outbox TO symphony_operator;
+GRANT SELECT ON ALL TABLES IN SCHEMA outbox_archive TO symphony_operator, symphony_readonly, symphony_auditor;
+
+GRANT SELECT ON outbox.payment_outbox_pending, outbox.payment_outbox_attempts, outbox.payment_outbox_events,
+  outbox.supervisor_outbox_status, outbox.outbox_operational_status
+TO symphony_readonly, symphony_auditor;
+
+-- Last, after any blanket grant: only the operator reads the numbers.
+REVOKE ALL ON outbox.participant_outbox_sequences FROM PUBLIC, symphony_ingest, symphony_executor, symphony_readonly, symphony_auditor;
