@@ -1,0 +1,29 @@
+.DEFAULT_GOAL := help
+.PHONY: help up down reset test lint fmt bench-sql psql
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+up: ## Start PostgreSQL and Kafka (Docker if it answers, else native), migrate, print the connection strings
+	@stack/up.sh
+
+down: ## Stop what `make up` started; the data stays
+	@stack/down.sh
+
+reset: ## Stop what `make up` started and forget its data
+	@stack/reset.sh
+
+test: ## Lint and test on servers of its own, which are gone afterwards
+	@stack/test.sh
+
+lint: ## Formatting, clippy, licences, shell scripts, and where SQL may live
+	@stack/lint.sh
+
+fmt: ## Format the Rust code
+	@cargo fmt
+
+bench-sql: ## Measure the SQL functions
+	@stack/bench-sql.sh
+
+psql: ## Open psql on the database of `make up`
+	@stack/psql.sh

@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# Stops what up.sh started, natively or in containers. The data stays.
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+dir=$(state_dir)
+"$STACK/kafka.sh" stop "$dir/kafka" &
+"$STACK/postgres.sh" stop "$dir/postgres"
+wait
+if "$STACK/docker.sh" available; then "$STACK/docker.sh" down; fi
+say "The stack is down."

@@ -1,0 +1,153 @@
+#!/usr/bin/env bash
+# A PostgreSQL server from the machine's own binaries.
+#   postgres.sh bin                                     prints where they are
+#   postgres.sh major BIN                               prints their major version
+#   postgres.sh check DIR PORT                          fails if another program has the port
+#   postgres.sh start DIR PORT durable|throwaway [BIN]
+#   postgres.sh stop  DIR [now]
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+# Debian's packages first, newest first: what is in the PATH there is a wrapper.
+bin_candidates() {
+  { compgen -G '/usr/lib/postgresql/*/bin' || true; } | sort -t/ -k5,5nr
+  local in_path
+  if in_path=$(command -v postgres); then dirname "$(readlink -f "$in_path")"; fi
+  { compgen -G '/usr/pgsql-*/bin' || true; } | sort -Vr
+  echo /usr/local/pgsql/bin
+}
+
+find_bin() {
+  local dir
+  while read -r dir; do
+    if [[ -x $dir/postgres && -x $dir/initdb && -x $dir/pg_ctl ]]; then
+      echo "$dir"
+      return
+    fi
+  done < <(bin_candidates)
+  return 1
+}
+
+major() { "$1/postgres" --version | sed -E 's/^[^0-9]*([0-9]+).*/\1/'; }
+
+running_port() {
+  server_pid "$1" "$1/data/postmaster.pid" >/dev/null && sed -n 4p "$1/data/postmaster.pid"
+}
+
+check() {
+  if [[ $(running_port "$1") != "$2" ]]; then require_port "$2" PostgreSQL PG_PORT; fi
+}
+
+# Under another name until it is whole, so that an interrupted start leaves nothing
+# behind. Chained, because its caller's `if` switches errexit off.
+create_data() {
+  local dir=$1 bin=$2 new=$1/data.new options=(-U trestle -A scram-sha-256 -E UTF8 --locale=C)
+  [[ $3 != throwaway ]] || options+=(--no-sync)
+  rm -rf "$new"
+  as_server tee "$dir/password" >/dev/null <<<"$PG_PASSWORD" &&
+    as_server "$bin/initdb" -D "$new" --pwfile="$dir/password" "${options[@]}" &&
+    rm -f "$dir/password" &&
+    echo "include 'stack.conf'" | as_server tee -a "$new/postgresql.conf" >/dev/null &&
+    as_server touch "$new/stack.conf" &&
+    as_server "$bin/postgres" --single -D "$new" postgres <<<'CREATE DATABASE trestle' &&
+    mv "$new" "$dir/data"
+}
+
+settings() {
+  local dir=$1 port=$2 kind=$3 bin=$4
+  echo "port = $port"
+  echo "listen_addresses = 'localhost'"
+  # A socket's path has room for 107 characters.
+  if ((${#dir} < 80)); then echo "unix_socket_directories = '$dir/data'"; else echo "unix_socket_directories = ''"; fi
+  echo "timezone = 'UTC'"
+  echo "log_timezone = 'UTC'"
+  echo "wal_level = replica"
+  echo "max_prepared_transactions = 20"
+  if [[ -e $bin/../lib/pg_stat_statements.so || -e $bin/../lib/postgresql/pg_stat_statements.so ]]; then
+    echo "shared_preload_libraries = 'pg_stat_statements'"
+  fi
+  if [[ $kind == throwaway ]]; then
+    echo "max_connections = 500"
+    echo "shared_buffers = 256MB"
+    echo "fsync = off"
+    echo "full_page_writes = off"
+  else
+    echo "max_connections = 200"
+  fi
+}
+
+# The number in a stale pid file may belong to another program by now, which
+# PostgreSQL would take for a running server.
+forget_reused_pid() {
+  local pid_file=$1/data/postmaster.pid pid
+  pid=$(head -n 1 "$pid_file" 2>/dev/null) || return 0
+  if grep -qa . "/proc/$pid/cmdline" 2>/dev/null && ! server_pid "$1" "$pid_file" >/dev/null; then
+    rm -f "$pid_file"
+  fi
+}
+
+# A killed server that nobody buries keeps its number, but has no command line.
+forget_zombie() {
+  local pid
+  pid=$(head -n 1 "$1/data/postmaster.pid" 2>/dev/null) || return 0
+  if grep -q '^State:.*Z' "/proc/$pid/status" 2>/dev/null; then rm -f "$1/data/postmaster.pid"; fi
+}
+
+# After a crash the old server and its children may need a moment to go: up to 10 s.
+launch() {
+  local dir=$1 bin=$2 attempt
+  forget_reused_pid "$dir"
+  for attempt in {1..20}; do
+    as_server truncate -s 0 "$dir/server.log"
+    if as_server "$bin/pg_ctl" start -w -t 60 -s -D "$dir/data" -l "$dir/server.log" >/dev/null 2>&1; then return; fi
+    grep -qE 'shared memory block|lock file .* already exists' "$dir/server.log" || return 1
+    sleep 0.5
+    if ((attempt == 10)); then forget_zombie "$dir"; fi
+  done
+  return 1
+}
+
+bin_for_data() {
+  local dir=$1 version
+  version=$(cat "$dir/data/PG_VERSION" 2>/dev/null) || { find_bin && return; }
+  local bin
+  while read -r bin; do
+    if [[ -x $bin/pg_ctl && $(major "$bin") == "$version" ]]; then
+      echo "$bin"
+      return
+    fi
+  done < <(bin_candidates)
+  fail "the data in $dir belongs to PostgreSQL $version, which is not installed any more. Install it, or forget the data: make reset"
+}
+
+start() {
+  local dir=$1 port=$2 kind=$3 bin=${4:-}
+  check "$dir" "$port"
+  [[ $(running_port "$dir") != "$port" ]] || return 0
+  stop "$dir"
+  ensure_server_user
+  make_server_dir "$dir"
+  [[ -n $bin ]] || bin=$(bin_for_data "$dir") || fail "PostgreSQL is not installed"
+  if [[ ! -d $dir/data ]]; then
+    if ! create_data "$dir" "$bin" "$kind" >"$dir/initdb.log" 2>&1; then
+      show_log "$dir/initdb.log"
+      fail "PostgreSQL could not create its data in $dir"
+    fi
+  fi
+  settings "$dir" "$port" "$kind" "$bin" | as_server tee "$dir/data/stack.conf" >/dev/null
+  if ! launch "$dir" "$bin"; then
+    show_log "$dir/server.log"
+    fail "PostgreSQL did not start on port $port"
+  fi
+}
+
+stop() {
+  local signal=INT
+  [[ ${2:-} != now ]] || signal=QUIT
+  stop_server "$1" "$1/data/postmaster.pid" "$signal"
+}
+
+case ${1:-} in
+  bin) find_bin ;;
+  major | check | start | stop) "$@" ;;
+  *) fail "usage: see the head of $0" ;;
+esac
