@@ -1,0 +1,61 @@
+//! Errors of a command, and the exit codes they become.
+
+use std::error::Error as _;
+
+use thiserror::Error;
+
+use crate::config::ConfigError;
+use crate::store::StoreError;
+use crate::store::migrate::MigrateError;
+
+const FAILED: u8 = 1;
+const WRONG_USE: u8 = 2;
+
+#[derive(Debug, Error)]
+pub(super) enum CliError {
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error("{0}")]
+    Usage(String),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Migrate(#[from] MigrateError),
+    #[error("the database is not up to date: run `trestle migrate`")]
+    NotCurrent,
+    #[error("{bad} of the lines were not enqueued")]
+    BadLines { bad: u64 },
+    #[error(
+        "{cause}; the first {last_line} lines are done ({new} new, {existing} existing, {bad} bad). \
+         Run the same command again: rows that are already enqueued are not doubled"
+    )]
+    Interrupted { cause: StoreError, last_line: u64, new: u64, existing: u64, bad: u64 },
+    #[error("upkeep still has work after {0} rounds: run it again")]
+    UpkeepUnfinished(u32),
+    #[error("cannot read {what}")]
+    Read { what: String, source: std::io::Error },
+    #[error("cannot write to the standard output")]
+    Write(#[source] std::io::Error),
+    #[error("cannot start")]
+    Runtime(#[source] std::io::Error),
+}
+
+impl CliError {
+    pub(super) fn exit_code(&self) -> u8 {
+        match self {
+            Self::Config(_) | Self::Usage(_) => WRONG_USE,
+            Self::Store(error) if error.is_configuration() => WRONG_USE,
+            _ => FAILED,
+        }
+    }
+
+    /// Prints the error and what caused it, one line each.
+    pub(super) fn report(&self) {
+        eprintln!("error: {self}");
+        let mut source = self.source();
+        while let Some(error) = source {
+            eprintln!("  because: {error}");
+            source = error.source();
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! The command line: one file a command.
+
+mod enqueue;
+mod error;
+mod migrate;
+mod output;
+mod retention;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::config::{self, Config};
+use crate::store::Store;
+use error::CliError;
+
+/// Carries payment instructions from a PostgreSQL outbox to Kafka and HTTP rails.
+#[derive(Debug, Parser)]
+#[command(name = "trestle", version, arg_required_else_help = true)]
+#[command(after_help = "Exit codes: 0 done, 1 failed, 2 wrong use or configuration.")]
+struct Cli {
+    /// Configuration file [default: trestle.toml, if there is one]
+    #[arg(long, global = true, value_name = "FILE", env = "TRESTLE_CONFIG")]
+    config: Option<PathBuf>,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+#[allow(clippy::large_enum_variant, reason = "there is one of it in a process")]
+enum Command {
+    /// Create or update the outbox in the database; safe when many start at once
+    Migrate(migrate::Args),
+    /// Put one payment instruction, or a file of them, into the outbox
+    Enqueue(enqueue::Args),
+    /// Make the ledger's partitions ahead and archive old ones, once
+    Retention(retention::Args),
+}
+
+/// Parses the arguments, does what they ask and reports a failure on stderr.
+pub fn run() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Nothing is left to do if even this cannot be printed.
+            let _ = error.print();
+            return if error.use_stderr() { ExitCode::from(2) } else { ExitCode::SUCCESS };
+        }
+    };
+    match start(cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            error.report();
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+/// What can be wrong with the configuration is found before the runtime starts.
+fn start(cli: Cli) -> Result<(), CliError> {
+    let config = config::load(cli.config.as_deref())?;
+    config.database.required_url()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(CliError::Runtime)?;
+    runtime.block_on(async {
+        match cli.command {
+            Command::Migrate(args) => migrate::run(args, &config).await,
+            Command::Enqueue(args) => enqueue::run(args, &config).await,
+            Command::Retention(args) => retention::run(args, &config).await,
+        }
+    })
+}
+
+async fn connect(config: &Config) -> Result<Store, CliError> {
+    Ok(Store::connect(config.database.required_url()?).await?)
+}

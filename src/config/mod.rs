@@ -1,0 +1,39 @@
+//! Configuration: defaults, then `trestle.toml` (or `--config`), then the environment.
+//!
+//! Whatever is wrong is reported with its key, where it was set and what would be right, and
+//! never with its value: a value may be a password.
+
+mod error;
+mod load;
+mod secret;
+
+use serde::Deserialize;
+
+pub use error::ConfigError;
+pub use load::load;
+pub use secret::Secret;
+
+/// The file that is read when `--config` names no other.
+pub const DEFAULT_FILE: &str = "trestle.toml";
+
+/// Everything that can be configured.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    pub database: DatabaseConfig,
+}
+
+/// `[database]`: where the outbox lives.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct DatabaseConfig {
+    /// `postgres://user:password@host:port/database`
+    pub url: Option<Secret>,
+}
+
+impl DatabaseConfig {
+    /// The connection string, or the error that says how to give one.
+    pub fn required_url(&self) -> Result<&Secret, ConfigError> {
+        self.url.as_ref().ok_or(ConfigError::MissingDatabaseUrl)
+    }
+}

@@ -1,0 +1,33 @@
+//! Upkeep of the ledger's partitions.
+
+use serde::Serialize;
+
+use super::{Store, StoreError};
+
+const UPKEEP: &str =
+    "SELECT action, partition_name::text, detail::text FROM outbox.run_outbox_upkeep()";
+
+/// One thing that upkeep did, or could not do yet.
+#[derive(Debug, Serialize)]
+pub struct UpkeepRow {
+    pub action: String,
+    #[serde(rename = "partition")]
+    pub partition_name: Option<String>,
+    pub detail: Option<String>,
+}
+
+impl Store {
+    /// One round of upkeep. A row with the action `again` says that there is more to do.
+    pub async fn run_upkeep(&self) -> Result<Vec<UpkeepRow>, StoreError> {
+        let rows = self.client.query(UPKEEP, &[]).await?;
+        rows.iter()
+            .map(|row| {
+                Ok(UpkeepRow {
+                    action: row.try_get(0)?,
+                    partition_name: row.try_get(1)?,
+                    detail: row.try_get(2)?,
+                })
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,97 @@
+//! Wrong use and wrong configuration exit with 2, before anything is connected to.
+
+use std::fs;
+
+use crate::support::trestle;
+
+fn refused(url: &str, arguments: &[&str]) -> String {
+    let refused = trestle(url, arguments).assert().code(2);
+    String::from_utf8_lossy(&refused.get_output().stderr).into_owned()
+}
+
+fn refused_file(contents: &str) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("trestle.toml");
+    fs::write(&file, contents).unwrap();
+    refused("", &["migrate", "--config", file.to_str().unwrap()])
+}
+
+#[test]
+fn an_unknown_key_is_refused_and_the_nearest_one_named() {
+    let message = refused_file("[database]\nurll = \"postgres://u:hunter2@h/d\"\n");
+    assert!(message.contains("`database.urll` in trestle.toml"), "{message}");
+    assert!(message.contains("did you mean `database.url`?"), "{message}");
+    assert!(!message.contains("hunter2"), "{message}");
+    let message = refused_file("[databse]\n");
+    assert!(message.contains("did you mean `database`?"), "{message}");
+}
+
+#[test]
+fn a_mistyped_variable_is_refused_like_a_key() {
+    let mut command = trestle("postgres://h/d", &["migrate"]);
+    let refused = command.env("TRESTLE_DATABASE__URLL", "x").assert().code(2);
+    let message = String::from_utf8_lossy(&refused.get_output().stderr).into_owned();
+    assert!(message.contains("`database.urll` in the environment"), "{message}");
+}
+
+#[test]
+fn a_broken_file_is_refused_without_its_contents() {
+    for contents in [
+        "[database]\nurl = \"postgres://u:hunter2@h/d\n",
+        "database = \"postgres://u:hunter2@h/d\"",
+    ] {
+        let message = refused_file(contents);
+        assert!(message.contains("trestle.toml"), "{message}");
+        assert!(!message.contains("hunter2"), "{message}");
+    }
+}
+
+#[test]
+fn a_configuration_file_that_does_not_exist_is_refused() {
+    let message = refused("postgres://h/d", &["migrate", "--config", "no-such.toml"]);
+    assert!(message.contains("no-such.toml does not exist"), "{message}");
+}
+
+#[test]
+fn a_missing_database_is_explained() {
+    let message = refused("", &["migrate"]);
+    assert!(message.contains("DATABASE_URL"), "{message}");
+}
+
+#[test]
+fn tls_that_this_version_does_not_have_is_refused() {
+    let message = refused("postgres://u:hunter2@h/d?sslmode=verify-full", &["migrate"]);
+    assert!(message.contains("sslmode=verify-full is not supported"), "{message}");
+    assert!(!message.contains("hunter2"), "{message}");
+}
+
+#[test]
+fn a_server_that_cannot_be_reached_is_a_failure_that_hides_the_password() {
+    let url = "postgres://u:hunter2@127.0.0.1:1/d";
+    let failed = trestle(url, &["migrate"]).assert().code(1);
+    let message = String::from_utf8_lossy(&failed.get_output().stderr).into_owned();
+    assert!(message.contains("127.0.0.1:1/d"), "{message}");
+    assert!(!message.contains("hunter2"), "{message}");
+}
+
+#[test]
+fn the_file_the_url_and_the_variables_are_laid_over_each_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("trestle.toml");
+    let secret = folder.path().join("secret");
+    fs::write(&file, "[database]\nurl = \"postgres://127.0.0.1:1/from_file\"\n").unwrap();
+    fs::write(&secret, "postgres://127.0.0.1:1/from_secret\n").unwrap();
+    let reached = |url: &str, variable: Option<(&str, &str)>| {
+        let mut command = trestle(url, &["migrate", "--config", file.to_str().unwrap()]);
+        command.envs(variable);
+        let failed = command.assert().code(1);
+        String::from_utf8_lossy(&failed.get_output().stderr).into_owned()
+    };
+    let by_url = "postgres://127.0.0.1:1/from_url";
+    let own = ("TRESTLE_DATABASE__URL", "postgres://127.0.0.1:1/from_own");
+    let own_file = ("TRESTLE_DATABASE__URL_FILE", secret.to_str().unwrap());
+    assert!(reached("", None).contains("from_file"));
+    assert!(reached(by_url, None).contains("from_url"));
+    assert!(reached(by_url, Some(own)).contains("from_own"));
+    assert!(reached(by_url, Some(own_file)).contains("from_secret"));
+}

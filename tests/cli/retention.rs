@@ -1,0 +1,13 @@
+use crate::support::{Database, trestle};
+
+#[tokio::test]
+async fn a_pass_of_upkeep_succeeds_and_can_be_repeated() {
+    let database = Database::new().await;
+    for _ in 0..2 {
+        trestle(&database.url(), &["retention"]).assert().success();
+    }
+    let output = trestle(&database.url(), &["retention", "--json"]).assert().success();
+    let rows: Vec<serde_json::Value> =
+        serde_json::from_slice(&output.get_output().stdout).expect("JSON");
+    assert!(rows.iter().all(|row| row["action"] != "again"));
+}

@@ -1,0 +1,18 @@
+//! What every test binary needs: a database and a topic of its own, a clock, the binary itself.
+
+#![allow(dead_code, unused_imports, reason = "each test binary uses its own part of this")]
+
+mod clock;
+mod command;
+mod database;
+mod guard;
+mod login;
+mod server;
+mod template;
+mod topic;
+mod user;
+
+pub(crate) use command::trestle;
+pub(crate) use database::Database;
+pub(crate) use topic::{Record, Topic};
+pub(crate) use user::User;

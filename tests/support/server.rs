@@ -1,0 +1,62 @@
+//! The PostgreSQL server that the tests run against.
+
+use tokio_postgres::config::Host;
+use tokio_postgres::{Client, Config, NoTls};
+
+/// The server that DATABASE_URL names, as the superuser that it names.
+pub(crate) fn config() -> Config {
+    let url = std::env::var("DATABASE_URL")
+        .expect("DATABASE_URL is not set: run `make test`, which starts a server and sets it");
+    url.parse().expect("DATABASE_URL is a connection string")
+}
+
+/// The maintenance database, from which others are created and dropped.
+pub(crate) async fn connect() -> Client {
+    open(&config()).await
+}
+
+pub(crate) async fn open(config: &Config) -> Client {
+    let (client, connection) = config.connect(NoTls).await.expect("the test server accepts us");
+    tokio::spawn(connection);
+    client
+}
+
+/// The same server, but another database.
+pub(crate) fn database(name: &str) -> Config {
+    let mut config = config();
+    config.dbname(name);
+    config
+}
+
+/// A connection string for a program that is started by a test.
+pub(crate) fn url(config: &Config) -> String {
+    let quote = |text: &str| format!("'{}'", text.replace('\\', r"\\").replace('\'', r"\'"));
+    let host = match config.get_hosts().first() {
+        Some(Host::Tcp(name)) => name.clone(),
+        Some(Host::Unix(path)) => path.display().to_string(),
+        None => "localhost".to_owned(),
+    };
+    let port = config.get_ports().first().copied().unwrap_or(5432);
+    let mut url = format!("host={} port={port}", quote(&host));
+    for (name, value) in [("user", config.get_user()), ("dbname", config.get_dbname())] {
+        if let Some(value) = value {
+            url.push_str(&format!(" {name}={}", quote(value)));
+        }
+    }
+    if let Some(password) = config.get_password() {
+        url.push_str(&format!(" password={}", quote(&String::from_utf8_lossy(password))));
+    }
+    url
+}
+
+/// Runs `work` to its end in a thread and a runtime of its own, as `Drop` has to.
+pub(crate) fn block_on<F: Future<Output = ()> + Send + 'static>(work: F) {
+    let thread = std::thread::spawn(move || {
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(work);
+    });
+    if thread.join().is_err() {
+        eprintln!("cleaning up after a test failed");
+    }
+}

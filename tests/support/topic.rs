@@ -1,0 +1,138 @@
+//! A Kafka topic of a test's own.
+
+use std::time::{Duration, Instant};
+
+use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
+use rdkafka::client::DefaultClientContext;
+use rdkafka::config::ClientConfig;
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::message::{Headers, Message};
+use rdkafka::producer::{FutureProducer, FutureRecord};
+use rdkafka::{Offset, TopicPartitionList};
+use uuid::Uuid;
+
+use super::server::block_on;
+
+/// Whatever takes longer than this has failed.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Deleted when the test ends.
+pub(crate) struct Topic {
+    name: String,
+    partitions: i32,
+}
+
+/// A record as a consumer sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Record {
+    pub(crate) key: Option<Vec<u8>>,
+    pub(crate) value: Vec<u8>,
+    pub(crate) headers: Vec<(String, Vec<u8>)>,
+    pub(crate) partition: i32,
+    pub(crate) offset: i64,
+}
+
+impl Topic {
+    /// With one partition.
+    pub(crate) async fn new() -> Self {
+        Self::with_partitions(1).await
+    }
+
+    pub(crate) async fn with_partitions(partitions: i32) -> Self {
+        let name = format!("trestle-test-{}", Uuid::new_v4().simple());
+        let topic = NewTopic::new(&name, partitions, TopicReplication::Fixed(1));
+        let results = admin().create_topics([&topic], &options()).await.expect("Kafka answers");
+        for result in results {
+            result.expect("the topic can be created");
+        }
+        Self { name, partitions }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Writes records with a key each, in this order, and waits until the broker has them.
+    pub(crate) async fn produce(&self, records: &[(&str, &str)]) {
+        let producer: FutureProducer = client().create().expect("a producer");
+        for (key, value) in records {
+            let record = FutureRecord::to(&self.name).key(*key).payload(*value);
+            producer.send(record, PATIENCE).await.expect("the broker takes the record");
+        }
+    }
+
+    /// The first `count` records, read from the beginning; fails if they do not come.
+    pub(crate) async fn consume(&self, count: usize) -> Vec<Record> {
+        let (name, partitions) = (self.name.clone(), self.partitions);
+        tokio::task::spawn_blocking(move || consume(&name, partitions, count))
+            .await
+            .expect("the consumer reads on")
+    }
+}
+
+impl Drop for Topic {
+    fn drop(&mut self) {
+        let name = self.name.clone();
+        block_on(async move {
+            if let Err(error) = admin().delete_topics(&[&name], &options()).await {
+                eprintln!("cannot delete a test's topic: {error}");
+            }
+        });
+    }
+}
+
+fn consume(name: &str, partitions: i32, count: usize) -> Vec<Record> {
+    let consumer: BaseConsumer = client()
+        .set("group.id", name)
+        .set("enable.auto.commit", "false")
+        .set("isolation.level", "read_committed")
+        .create()
+        .expect("a consumer");
+    let mut assignment = TopicPartitionList::new();
+    for partition in 0..partitions {
+        assignment.add_partition_offset(name, partition, Offset::Beginning).expect("an offset");
+    }
+    consumer.assign(&assignment).expect("an assignment");
+    let deadline = Instant::now() + PATIENCE;
+    let mut records = Vec::new();
+    while records.len() < count {
+        let left = deadline.saturating_duration_since(Instant::now());
+        assert!(!left.is_zero(), "{} of {count} records came", records.len());
+        if let Some(message) = consumer.poll(left) {
+            records.push(record(&message.expect("a record")));
+        }
+    }
+    records
+}
+
+fn record(message: &impl Message) -> Record {
+    let headers = message.headers().map_or_else(Vec::new, |headers| {
+        headers
+            .iter()
+            .map(|header| (header.key.to_owned(), header.value.unwrap_or_default().to_vec()))
+            .collect()
+    });
+    Record {
+        key: message.key().map(<[u8]>::to_vec),
+        value: message.payload().unwrap_or_default().to_vec(),
+        headers,
+        partition: message.partition(),
+        offset: message.offset(),
+    }
+}
+
+fn client() -> ClientConfig {
+    let brokers = std::env::var("KAFKA_BROKERS")
+        .expect("KAFKA_BROKERS is not set: run `make test`, which starts a broker and sets it");
+    let mut config = ClientConfig::new();
+    config.set("bootstrap.servers", brokers);
+    config
+}
+
+fn admin() -> AdminClient<DefaultClientContext> {
+    client().create().expect("an admin client")
+}
+
+fn options() -> AdminOptions {
+    AdminOptions::new().operation_timeout(Some(PATIENCE)).request_timeout(Some(PATIENCE))
+}
