@@ -3,7 +3,7 @@
 -- lock neither waits for a claim nor hides the lane from one.
 CREATE OR REPLACE FUNCTION outbox.admit_to_lane(
   p_participant_id text, p_rail_type text, p_solo_sequence_id bigint, p_tenant_id uuid,
-  p_sequence_id bigint, p_due_at timestamptz
+  p_head_position bigint, p_due_at timestamptz
 ) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
@@ -23,8 +23,8 @@ BEGIN
     ON CONFLICT DO NOTHING
     RETURNING lane_id INTO v_lane_id;
     IF FOUND THEN
-      INSERT INTO outbox.payment_outbox_turns (lane_id, rail_type, tenant_id, due_at, head_sequence_id)
-      VALUES (v_lane_id, p_rail_type, p_tenant_id, p_due_at, p_sequence_id);
+      INSERT INTO outbox.payment_outbox_turns (lane_id, rail_type, tenant_id, due_at, head_position)
+      VALUES (v_lane_id, p_rail_type, p_tenant_id, p_due_at, p_head_position);
       RETURN true;
     END IF;
     -- Somebody made the lane between the two statements: look again.

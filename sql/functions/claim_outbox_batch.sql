@@ -34,7 +34,7 @@ BEGIN
         v_picked.turn_ids,
         LEAST(ceil((p_batch_size - cardinality(v_ids))::numeric / cardinality(v_picked.turn_ids))::integer, p_lane_rows),
         p_batch_size - cardinality(v_ids), p_worker_id, v_now, v_now + p_lease_seconds * interval '1 second') AS c
-        ORDER BY c.due_at, c.waited_turn_id, c.sequence_id, c.outbox_id);
+        ORDER BY c.due_at, c.waited_turn_id, c.lane_position);
       v_ids := v_ids || v_more;
       IF cardinality(v_ids) < p_batch_size THEN
         -- A lane that gave nothing is empty or waits: find out when to look again.

@@ -1,17 +1,15 @@
-CREATE OR REPLACE FUNCTION outbox.describe_enqueued(p_rows outbox.payment_outbox_pending[], p_new uuid[], p_report_errors boolean)
+CREATE OR REPLACE FUNCTION outbox.describe_enqueued(p_rows outbox.payment_outbox_pending[], p_new uuid[], p_numbers bigint[], p_report_errors boolean)
 RETURNS TABLE (row_no integer, outbox_id uuid, sequence_id bigint, is_new boolean, error_code text, error_message text)
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
-SET enable_nestloop = off
+SET enable_seqscan = off
 SET jit = off
 AS $$
 #variable_conflict use_column
 BEGIN
   RETURN QUERY
-    SELECT r.sequence_id::integer, p.outbox_id, p.sequence_id, true, NULL::text, NULL::text
-    FROM unnest(p_rows) AS r
-    JOIN unnest(p_new) AS n (outbox_id) ON n.outbox_id = r.outbox_id
-    JOIN outbox.payment_outbox_pending AS p ON p.outbox_id = r.outbox_id;
+    SELECT n.row_no, n.outbox_id, n.sequence_id, true, NULL::text, NULL::text
+    FROM outbox.place_in_batch(p_rows, p_new, p_numbers) AS n;
   IF cardinality(p_new) = cardinality(p_rows) THEN
     RETURN;
   END IF;
@@ -36,4 +34,4 @@ BEGIN
     FROM judged AS j;
 END
 $$;
-COMMENT ON FUNCTION outbox.describe_enqueued(outbox.payment_outbox_pending[], uuid[], boolean) IS 'What became of each row of a batch: new, there already, or a conflict.';
+COMMENT ON FUNCTION outbox.describe_enqueued(outbox.payment_outbox_pending[], uuid[], bigint[], boolean) IS 'What became of each row of a batch: new, there already, or a conflict.';

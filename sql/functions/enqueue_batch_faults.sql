@@ -1,7 +1,7 @@
 CREATE OR REPLACE FUNCTION outbox.enqueue_batch_faults(p_rows jsonb) RETURNS jsonb
 LANGUAGE plpgsql STABLE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
-SET enable_nestloop = off
+SET enable_seqscan = off
 SET jit = off
 AS $$
 BEGIN
@@ -11,17 +11,17 @@ BEGIN
       FROM jsonb_array_elements(p_rows) WITH ORDINALITY AS r (j, n)),
     -- A participant belongs to the tenant that the database knows or else to the first in the batch.
     owned AS (
-      SELECT c.n, c.j, CASE WHEN s.participant_id IS NOT NULL THEN s.tenant_id::text
-               ELSE lower(first_value(c.j ->> 'tenant_id') OVER (PARTITION BY c.j ->> 'participant_id' ORDER BY c.n)) END AS tenant
+      SELECT c.n, c.j, COALESCE(
+               (SELECT COALESCE(s.tenant_id::text, '') FROM outbox.participant_outbox_sequences AS s WHERE s.participant_id = c.j ->> 'participant_id'),
+               lower(first_value(c.j ->> 'tenant_id') OVER (PARTITION BY c.j ->> 'participant_id' ORDER BY c.n)), '') AS tenant
       FROM checked AS c
-      LEFT JOIN outbox.participant_outbox_sequences AS s ON s.participant_id = c.j ->> 'participant_id'
       WHERE c.fault IS NULL)
     SELECT COALESCE(jsonb_object_agg(f.n::text, to_jsonb(f.fault)), '{}') FROM (
       SELECT c.n, c.fault FROM checked AS c WHERE c.fault IS NOT NULL
       UNION ALL
       SELECT o.n, ARRAY['P7005', format('participant_id %L belongs to %s, not to %s', o.j ->> 'participant_id',
-          COALESCE('tenant ' || o.tenant, 'no tenant'), COALESCE('tenant ' || (o.j ->> 'tenant_id'), 'no tenant'))]
-      FROM owned AS o WHERE o.tenant IS DISTINCT FROM lower(o.j ->> 'tenant_id')) AS f);
+          COALESCE('tenant ' || NULLIF(o.tenant, ''), 'no tenant'), COALESCE('tenant ' || (o.j ->> 'tenant_id'), 'no tenant'))]
+      FROM owned AS o WHERE o.tenant <> COALESCE(lower(o.j ->> 'tenant_id'), '')) AS f);
 END
 $$;
 COMMENT ON FUNCTION outbox.enqueue_batch_faults(jsonb) IS 'The bad rows of a batch: {row number: [SQLSTATE, message]}.';

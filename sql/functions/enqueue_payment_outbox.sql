@@ -36,10 +36,10 @@ BEGIN
                       WHERE r.rail_type = p_rail_type AND r.in_force AND r.ordering = 'none');
   END IF;
   INSERT INTO outbox.payment_outbox_pending (
-    outbox_id, tenant_id, instruction_id, participant_id, sequence_id, idempotency_key, rail_type,
+    outbox_id, tenant_id, instruction_id, participant_id, sequence_id, lane_position, idempotency_key, rail_type,
     payload, headers, next_attempt_at, created_at, solo)
   VALUES (
-    v_id, p_tenant_id, p_instruction_id, p_participant_id, v_seq, p_idempotency_key, p_rail_type,
+    v_id, p_tenant_id, p_instruction_id, p_participant_id, v_seq, v_seq, p_idempotency_key, p_rail_type,
     p_payload, COALESCE(p_headers, '{}'), v_due, v_now, v_solo);
   PERFORM outbox.admit_to_lane(p_participant_id, p_rail_type, CASE WHEN v_solo THEN v_seq ELSE 0 END, p_tenant_id, v_seq, v_due);
 

@@ -11,7 +11,7 @@ DECLARE
   v_now    timestamptz := outbox.clock();
   v_faults jsonb;
   v_rows   outbox.payment_outbox_pending[];
-  v_new    uuid[];
+  v_new    record;
 BEGIN
   IF p_rows IS NULL OR jsonb_typeof(p_rows) <> 'array' THEN
     RAISE EXCEPTION 'p_rows must be a JSON array of rows, not %', COALESCE(jsonb_typeof(p_rows), 'null') USING ERRCODE = 'P7108';
@@ -23,7 +23,7 @@ BEGIN
   END IF;
   -- Until a row has its number, sequence_id is its place in the batch.
   v_rows := ARRAY(
-    SELECT ROW(outbox.uuidv7(), (r.j ->> 'tenant_id')::uuid, r.j ->> 'instruction_id', r.j ->> 'participant_id', r.n,
+    SELECT ROW(outbox.uuidv7(), (r.j ->> 'tenant_id')::uuid, r.j ->> 'instruction_id', r.j ->> 'participant_id', r.n, r.n,
                r.j ->> 'idempotency_key', r.j ->> 'rail_type', r.j -> 'payload', COALESCE(NULLIF(r.j -> 'headers', 'null'), '{}'), 0,
                GREATEST((r.j ->> 'not_before')::timestamptz, v_now), v_now, NULL, NULL, NULL, NULL, NULL,
                COALESCE((r.j ->> 'not_before')::timestamptz > v_now AND o.rail_type IS NOT NULL, false), NULL, NULL)::outbox.payment_outbox_pending
@@ -35,7 +35,7 @@ BEGIN
   v_new := outbox.insert_new_rows(v_rows);
   RETURN QUERY
     SELECT r.row_no, r.outbox_id, r.sequence_id, r.is_new, r.error_code, r.error_message
-    FROM outbox.describe_enqueued(v_rows, v_new, COALESCE(p_report_errors, false)) AS r
+    FROM outbox.describe_enqueued(v_rows, v_new.new_ids, v_new.numbers, COALESCE(p_report_errors, false)) AS r
     UNION ALL
     SELECT f.key::integer, NULL, NULL, false, f.value ->> 0, f.value ->> 1 FROM jsonb_each(v_faults) AS f
     ORDER BY 1;

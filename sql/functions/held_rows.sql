@@ -1,6 +1,6 @@
 -- The rows of locked lanes that a worker still holds, and which of them it asked about.
 CREATE OR REPLACE FUNCTION outbox.held_rows(p_turn_ids bigint[], p_worker_id text, p_outbox_ids uuid[], p_lease_tokens uuid[], p_now timestamptz)
-RETURNS TABLE (turn_id bigint, tuple tid, outbox_id uuid, sequence_id bigint, unordered boolean, asked boolean)
+RETURNS TABLE (turn_id bigint, tuple tid, outbox_id uuid, lane_position bigint, unordered boolean, asked boolean)
 LANGUAGE plpgsql SECURITY DEFINER ROWS 500
 SET search_path = pg_catalog, pg_temp
 SET enable_seqscan = off
@@ -12,14 +12,14 @@ BEGIN
     RAISE EXCEPTION 'p_outbox_ids and p_lease_tokens must be arrays of the same length' USING ERRCODE = 'P7116';
   END IF;
   RETURN QUERY
-    SELECT t.turn_id, r.tuple, r.outbox_id, r.sequence_id, COALESCE(y.ordering = 'none', false), a.outbox_id IS NOT NULL
+    SELECT t.turn_id, r.tuple, r.outbox_id, r.lane_position, COALESCE(y.ordering = 'none', false), a.outbox_id IS NOT NULL
     FROM outbox.payment_outbox_turns AS t
     JOIN outbox.payment_outbox_lanes AS l ON l.lane_id = t.lane_id
     LEFT JOIN outbox.payment_outbox_rail_policies AS y ON y.rail_type = l.rail_type AND y.in_force
-    CROSS JOIN LATERAL outbox.lane_rows(l.participant_id, l.rail_type, l.solo_sequence_id, t.head_sequence_id) AS r
+    CROSS JOIN LATERAL outbox.lane_rows(l.participant_id, l.rail_type, l.solo_sequence_id, t.head_position) AS r
     LEFT JOIN outbox.asked_outcomes(p_outbox_ids, p_lease_tokens, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL) AS a
       ON a.outbox_id = r.outbox_id AND a.lease_token = r.lease_token
-    WHERE t.turn_id = ANY (p_turn_ids) AND r.turn_id = t.turn_id AND r.sequence_id <= t.last_sequence_id
+    WHERE t.turn_id = ANY (p_turn_ids) AND r.turn_id = t.turn_id AND r.lane_position <= t.last_position
       AND r.claimed_by = p_worker_id AND r.lease_expires_at > p_now;
 END
 $$;

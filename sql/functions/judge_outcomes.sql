@@ -28,8 +28,8 @@ BEGIN
     FROM outbox.payment_outbox_turns AS t
     JOIN outbox.payment_outbox_lanes AS l ON l.lane_id = t.lane_id
     LEFT JOIN outbox.payment_outbox_rail_policies AS y ON y.rail_type = l.rail_type AND y.in_force
-    CROSS JOIN LATERAL outbox.lane_rows(l.participant_id, l.rail_type, l.solo_sequence_id, t.head_sequence_id) AS r
-    WHERE t.turn_id = ANY (p_turn_ids) AND r.turn_id = t.turn_id AND r.sequence_id <= t.last_sequence_id),
+    CROSS JOIN LATERAL outbox.lane_rows(l.participant_id, l.rail_type, l.solo_sequence_id, t.head_position) AS r
+    WHERE t.turn_id = ANY (p_turn_ids) AND r.turn_id = t.turn_id AND r.lane_position <= t.last_position),
   -- The ledger is the truth about attempts; the bounds let it read the partitions concerned alone.
   tried AS MATERIALIZED (
     SELECT a.outbox_id, max(a.attempt_no) AS last_no, count(*) FILTER (WHERE a.state = 'RETRYABLE' AND a.counted) AS retries
@@ -50,11 +50,11 @@ BEGIN
     LEFT JOIN tried AS y ON y.outbox_id = r.outbox_id),
   ranked AS (
     SELECT w.*, COALESCE(bool_and(w.held) OVER earlier, true) AS is_next FROM weighed AS w
-    WINDOW earlier AS (PARTITION BY w.turn_id ORDER BY w.sequence_id, w.outbox_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)),
+    WINDOW earlier AS (PARTITION BY w.turn_id ORDER BY w.lane_position ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)),
   stopped AS (
     SELECT r.*, COALESCE(bool_or(r.held AND r.is_next AND (r.outcome = 'RETRYABLE' OR (r.outcome = 'FAILED' AND r.halts))) OVER earlier, false) AS behind_stop
     FROM ranked AS r
-    WINDOW earlier AS (PARTITION BY r.turn_id ORDER BY r.sequence_id, r.outbox_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING))
+    WINDOW earlier AS (PARTITION BY r.turn_id ORDER BY r.lane_position ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING))
   SELECT s.outbox_id, s.n,
          CASE WHEN s.behind_stop AND NOT s.unordered THEN 'give back'
               WHEN s.held AND (s.is_next OR s.unordered) THEN 'record'

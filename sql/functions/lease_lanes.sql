@@ -1,7 +1,7 @@
 -- The contiguous due prefix of each lane: a row that waits holds up what is behind it.
 CREATE OR REPLACE FUNCTION outbox.lease_lanes(
   p_turn_ids bigint[], p_lane_rows integer, p_rows integer, p_worker_id text, p_now timestamptz, p_expires_at timestamptz
-) RETURNS TABLE (outbox_id uuid, due_at timestamptz, waited_turn_id bigint, sequence_id bigint)
+) RETURNS TABLE (outbox_id uuid, due_at timestamptz, waited_turn_id bigint, lane_position bigint)
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 SET enable_seqscan = off
@@ -11,24 +11,24 @@ AS $$
 BEGIN
   RETURN QUERY
   WITH ahead AS (
-    SELECT t.turn_id, t.lane_id, t.due_at, t.rail_type, t.tenant_id, r.tuple, r.sequence_id, r.outbox_id,
+    SELECT t.turn_id, t.lane_id, t.due_at, t.rail_type, t.tenant_id, r.tuple, r.lane_position,
            bool_and(r.next_attempt_at <= p_now AND r.lease_token IS NULL)
-             OVER (PARTITION BY t.turn_id ORDER BY r.sequence_id, r.outbox_id) AS free
+             OVER (PARTITION BY t.turn_id ORDER BY r.lane_position) AS free
     FROM outbox.payment_outbox_turns AS t
     JOIN outbox.payment_outbox_lanes AS l ON l.lane_id = t.lane_id
     CROSS JOIN LATERAL (
-      SELECT * FROM outbox.lane_rows(l.participant_id, l.rail_type, l.solo_sequence_id, t.head_sequence_id) AS r
-      ORDER BY r.sequence_id, r.outbox_id LIMIT p_lane_rows) AS r
+      SELECT * FROM outbox.lane_rows(l.participant_id, l.rail_type, l.solo_sequence_id, t.head_position) AS r
+      ORDER BY r.lane_position LIMIT p_lane_rows) AS r
     WHERE t.turn_id = ANY (p_turn_ids)),
   taken AS MATERIALIZED (
     SELECT a.* FROM ahead AS a WHERE a.free
-    ORDER BY a.due_at, a.turn_id, a.sequence_id, a.outbox_id LIMIT p_rows),
+    ORDER BY a.due_at, a.turn_id, a.lane_position LIMIT p_rows),
   waited AS (
     DELETE FROM outbox.payment_outbox_turns AS t USING (SELECT DISTINCT k.turn_id FROM taken AS k) AS k
     WHERE t.turn_id = k.turn_id),
   leased AS (
-    INSERT INTO outbox.payment_outbox_turns AS t (lane_id, rail_type, tenant_id, due_at, head_sequence_id, last_sequence_id, worker_id)
-    SELECT k.lane_id, min(k.rail_type), (array_agg(k.tenant_id))[1], p_expires_at, min(k.sequence_id), max(k.sequence_id), p_worker_id
+    INSERT INTO outbox.payment_outbox_turns AS t (lane_id, rail_type, tenant_id, due_at, head_position, last_position, worker_id)
+    SELECT k.lane_id, min(k.rail_type), (array_agg(k.tenant_id))[1], p_expires_at, min(k.lane_position), max(k.lane_position), p_worker_id
     FROM taken AS k GROUP BY k.lane_id
     RETURNING t.turn_id, t.lane_id)
   UPDATE outbox.payment_outbox_pending AS p
@@ -36,7 +36,7 @@ BEGIN
       lease_expires_at = p_expires_at, turn_id = h.turn_id
   FROM taken AS k JOIN leased AS h ON h.lane_id = k.lane_id
   WHERE p.ctid = k.tuple
-  RETURNING p.outbox_id, k.due_at, k.turn_id, p.sequence_id;
+  RETURNING p.outbox_id, k.due_at, k.turn_id, k.lane_position;
 END
 $$;
 COMMENT ON FUNCTION outbox.lease_lanes(bigint[], integer, integer, text, timestamptz, timestamptz) IS 'Leases the due rows at the head of locked lanes.';

@@ -16,14 +16,14 @@ BEGIN
 
   RETURN QUERY
   WITH held AS MATERIALIZED (
-    SELECT h.*, min(h.sequence_id) FILTER (WHERE h.asked) OVER (PARTITION BY h.turn_id) AS first_asked
+    SELECT h.*, min(h.lane_position) FILTER (WHERE h.asked) OVER (PARTITION BY h.turn_id) AS first_asked
     FROM outbox.held_rows(v_turns, p_worker_id, p_outbox_ids, p_lease_tokens, v_now) AS h)
   -- What stands behind a row that is given back goes back with it, so that it cannot overtake.
   UPDATE outbox.payment_outbox_pending AS p
   SET claimed_by = NULL, claimed_at = NULL, lease_token = NULL, lease_expires_at = NULL, turn_id = NULL,
       next_attempt_at = GREATEST(p.next_attempt_at, v_now + p_delay_seconds * interval '1 second'), solo = p.solo OR h.unordered
   FROM held AS h
-  WHERE p.ctid = h.tuple AND (h.asked OR (NOT h.unordered AND h.sequence_id >= h.first_asked))
+  WHERE p.ctid = h.tuple AND (h.asked OR (NOT h.unordered AND h.lane_position >= h.first_asked))
   RETURNING p.outbox_id;
 
   PERFORM outbox.admit_to_lane(p.participant_id, p.rail_type, p.sequence_id, p.tenant_id, p.sequence_id, p.next_attempt_at)

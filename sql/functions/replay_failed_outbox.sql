@@ -25,9 +25,9 @@ BEGIN
   SET resolution = 'REPLAYED', replay_outbox_id = v_id, resolved_at = v_now, resolved_by = p_actor, resolved_reason = p_reason
   WHERE f.outbox_id = p_outbox_id;
   INSERT INTO outbox.payment_outbox_pending (
-    outbox_id, tenant_id, instruction_id, participant_id, sequence_id, idempotency_key, rail_type, payload, headers,
+    outbox_id, tenant_id, instruction_id, participant_id, sequence_id, lane_position, idempotency_key, rail_type, payload, headers,
     next_attempt_at, created_at, replay_of)
-  VALUES (v_id, v_was.tenant_id, v_was.instruction_id, v_was.participant_id, v_seq, v_was.idempotency_key, v_was.rail_type,
+  VALUES (v_id, v_was.tenant_id, v_was.instruction_id, v_was.participant_id, v_seq, v_seq, v_was.idempotency_key, v_was.rail_type,
     v_was.payload, v_was.headers, v_now, v_now, p_outbox_id);
   IF v_failed.halted_lane THEN
     UPDATE outbox.payment_outbox_lanes AS l SET halted_by = NULL WHERE l.lane_id = v_failed.lane_id;

@@ -12,11 +12,11 @@ BEGIN
     SELECT r.*, l.lane_id, y.last_no, y.zombies
     FROM outbox.payment_outbox_turns AS t
     JOIN outbox.payment_outbox_lanes AS l ON l.lane_id = t.lane_id
-    CROSS JOIN LATERAL outbox.lane_rows(l.participant_id, l.rail_type, l.solo_sequence_id, t.head_sequence_id) AS r
+    CROSS JOIN LATERAL outbox.lane_rows(l.participant_id, l.rail_type, l.solo_sequence_id, t.head_position) AS r
     CROSS JOIN LATERAL (
       SELECT COALESCE(max(a.attempt_no), 0) AS last_no, count(*) FILTER (WHERE a.state = 'ZOMBIE_REQUEUE') AS zombies
       FROM outbox.payment_outbox_attempts AS a WHERE a.outbox_id = r.outbox_id) AS y
-    WHERE t.turn_id = ANY (p_turn_ids) AND r.turn_id = t.turn_id AND r.sequence_id <= t.last_sequence_id),
+    WHERE t.turn_id = ANY (p_turn_ids) AND r.turn_id = t.turn_id AND r.lane_position <= t.last_position),
   requeued AS (
     UPDATE outbox.payment_outbox_pending AS p
     SET claimed_by = NULL, claimed_at = NULL, lease_token = NULL, lease_expires_at = NULL, turn_id = NULL,

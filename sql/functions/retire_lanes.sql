@@ -1,6 +1,6 @@
 -- A lane that looked empty is deleted, unless a producer holds it: then a row is on its way, and
 -- the lane is looked at again soon, less and less often.
-CREATE OR REPLACE FUNCTION outbox.retire_lanes(p_lane_ids bigint[], p_head_sequence_ids bigint[], p_looks integer[]) RETURNS void
+CREATE OR REPLACE FUNCTION outbox.retire_lanes(p_lane_ids bigint[], p_head_positions bigint[], p_looks integer[]) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 SET enable_seqscan = off
@@ -15,14 +15,14 @@ BEGIN
   -- Looked at again under the lock: a producer may have committed since the lane looked empty.
   WITH gone AS (
     DELETE FROM outbox.payment_outbox_lanes AS l
-    USING unnest(p_lane_ids, p_head_sequence_ids) AS e (lane_id, head_sequence_id)
+    USING unnest(p_lane_ids, p_head_positions) AS e (lane_id, head_position)
     WHERE l.lane_id = e.lane_id AND l.lane_id = ANY (v_locked)
-      AND NOT EXISTS (SELECT FROM outbox.lane_rows(l.participant_id, l.rail_type, l.solo_sequence_id, e.head_sequence_id))
+      AND NOT EXISTS (SELECT FROM outbox.lane_rows(l.participant_id, l.rail_type, l.solo_sequence_id, e.head_position))
     RETURNING l.lane_id)
-  INSERT INTO outbox.payment_outbox_turns (lane_id, rail_type, tenant_id, due_at, head_sequence_id, empty_looks)
+  INSERT INTO outbox.payment_outbox_turns (lane_id, rail_type, tenant_id, due_at, head_position, empty_looks)
   SELECT l.lane_id, l.rail_type, l.tenant_id,
-         v_now + LEAST(0.01 * 2 ^ LEAST(e.looks, 8), 2) * interval '1 second', e.head_sequence_id, LEAST(e.looks + 1, 100)
-  FROM unnest(p_lane_ids, p_head_sequence_ids, p_looks) AS e (lane_id, head_sequence_id, looks)
+         v_now + LEAST(0.01 * 2 ^ LEAST(e.looks, 8), 2) * interval '1 second', e.head_position, LEAST(e.looks + 1, 100)
+  FROM unnest(p_lane_ids, p_head_positions, p_looks) AS e (lane_id, head_position, looks)
   JOIN outbox.payment_outbox_lanes AS l ON l.lane_id = e.lane_id
   WHERE NOT EXISTS (SELECT FROM gone AS g WHERE g.lane_id = e.lane_id);
 END

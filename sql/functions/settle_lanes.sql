@@ -13,26 +13,28 @@ DECLARE
   v_looks integer[];
 BEGIN
   WITH over AS MATERIALIZED (
-    SELECT t.turn_id, t.lane_id, t.rail_type, t.tenant_id, t.head_sequence_id, t.empty_looks, h.sequence_id, h.next_attempt_at
+    SELECT t.turn_id, t.lane_id, t.rail_type, t.tenant_id, t.head_position, t.empty_looks, h.lane_position, h.next_attempt_at
     FROM outbox.payment_outbox_turns AS t
     JOIN outbox.payment_outbox_lanes AS l ON l.lane_id = t.lane_id
     LEFT JOIN LATERAL (
-      SELECT r.sequence_id, r.next_attempt_at, r.turn_id
-      FROM outbox.lane_rows(l.participant_id, l.rail_type, l.solo_sequence_id, t.head_sequence_id) AS r
-      ORDER BY r.sequence_id, r.outbox_id LIMIT 1) AS h ON true
-    WHERE t.turn_id = ANY (p_turn_ids) AND h.turn_id IS DISTINCT FROM t.turn_id),
+      SELECT r.lane_position, r.next_attempt_at
+      FROM outbox.lane_rows(l.participant_id, l.rail_type, l.solo_sequence_id, t.head_position) AS r
+      ORDER BY r.lane_position LIMIT 1) AS h ON true
+    WHERE t.turn_id = ANY (p_turn_ids) AND NOT EXISTS (
+      SELECT FROM outbox.lane_rows(l.participant_id, l.rail_type, l.solo_sequence_id, t.head_position) AS r
+      WHERE r.turn_id = t.turn_id AND r.lane_position <= t.last_position)),
   ended AS (
     DELETE FROM outbox.payment_outbox_turns AS t USING over AS o WHERE t.turn_id = o.turn_id),
   running AS (
     SELECT o.* FROM over AS o JOIN outbox.payment_outbox_lanes AS l ON l.lane_id = o.lane_id
     WHERE l.paused_at IS NULL AND l.halted_by IS NULL),
   next AS (
-    INSERT INTO outbox.payment_outbox_turns (lane_id, rail_type, tenant_id, due_at, head_sequence_id)
-    SELECT o.lane_id, o.rail_type, o.tenant_id, GREATEST(o.next_attempt_at, v_now), o.sequence_id
-    FROM running AS o WHERE o.sequence_id IS NOT NULL)
-  SELECT array_agg(o.lane_id), array_agg(o.head_sequence_id), array_agg(o.empty_looks)
+    INSERT INTO outbox.payment_outbox_turns (lane_id, rail_type, tenant_id, due_at, head_position)
+    SELECT o.lane_id, o.rail_type, o.tenant_id, GREATEST(o.next_attempt_at, v_now), o.lane_position
+    FROM running AS o WHERE o.lane_position IS NOT NULL)
+  SELECT array_agg(o.lane_id), array_agg(o.head_position), array_agg(o.empty_looks)
   INTO v_empty, v_heads, v_looks
-  FROM running AS o WHERE o.sequence_id IS NULL;
+  FROM running AS o WHERE o.lane_position IS NULL;
 
   IF v_empty IS NOT NULL THEN
     PERFORM outbox.retire_lanes(v_empty, v_heads, v_looks);

@@ -27,14 +27,14 @@ BEGIN
     RAISE EXCEPTION 'the head of the lane of participant_id % on rail_type % is leased', quote_literal(p_participant_id), quote_literal(p_rail_type)
       USING ERRCODE = 'P7007', HINT = 'It may be on its way. Wait for its outcome, or pause the lane first.';
   END IF;
-  SELECT r.* INTO v_head FROM outbox.lane_rows(p_participant_id, p_rail_type, 0, 0) AS r ORDER BY r.sequence_id LIMIT 1;
+  SELECT r.* INTO v_head FROM outbox.lane_rows(p_participant_id, p_rail_type, 0, 0) AS r ORDER BY r.lane_position LIMIT 1;
   IF NOT FOUND THEN
     RAISE EXCEPTION 'the lane of participant_id % on rail_type % has no row to skip', quote_literal(p_participant_id), quote_literal(p_rail_type) USING ERRCODE = 'P7008';
   END IF;
 
   DELETE FROM outbox.payment_outbox_turns AS t WHERE t.lane_id = v_lane.lane_id;
-  INSERT INTO outbox.payment_outbox_turns (lane_id, rail_type, tenant_id, due_at, head_sequence_id, last_sequence_id, worker_id)
-  VALUES (v_lane.lane_id, v_lane.rail_type, v_lane.tenant_id, v_now + interval '1 minute', v_head.sequence_id, v_head.sequence_id, v_worker)
+  INSERT INTO outbox.payment_outbox_turns (lane_id, rail_type, tenant_id, due_at, head_position, last_position, worker_id)
+  VALUES (v_lane.lane_id, v_lane.rail_type, v_lane.tenant_id, v_now + interval '1 minute', v_head.lane_position, v_head.lane_position, v_worker)
   RETURNING turn_id INTO v_turn;
   UPDATE outbox.payment_outbox_pending AS p
   SET claimed_by = v_worker, claimed_at = v_now, lease_token = gen_random_uuid(), lease_expires_at = v_now + interval '1 minute', turn_id = v_turn
@@ -43,7 +43,7 @@ BEGIN
     p_error_code => 'SKIPPED_BY_OPERATOR', p_error_message => p_reason);
   -- The operator decided about this row: on a rail that halts, the lane does not wait for it.
   UPDATE outbox.payment_outbox_lanes AS l SET halted_by = NULL WHERE l.lane_id = v_lane.lane_id AND l.halted_by IS NOT NULL;
-  PERFORM outbox.restart_lane(v_lane.lane_id, v_head.sequence_id);
+  PERFORM outbox.restart_lane(v_lane.lane_id, v_head.lane_position);
   PERFORM outbox.log_event('LANE_HEAD_SKIPPED', p_actor, p_reason, p_participant_id, p_rail_type, ARRAY[v_head.outbox_id]);
   RETURN v_head.outbox_id;
 END

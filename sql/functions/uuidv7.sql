@@ -11,7 +11,7 @@ BEGIN
     LANGUAGE plpgsql VOLATILE PARALLEL SAFE
     AS $$
     DECLARE
-      v_us    bigint := (EXTRACT(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint;
+      v_us    bigint := (pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()) * 1000000)::bigint;
       -- Version 7 in the high four bits, then the fraction of the millisecond in 4096ths.
       v_tail  integer := 28672 + ((v_us % 1000) * 4096 / 1000)::integer;
       v_bytes bytea := pg_catalog.uuid_send(pg_catalog.gen_random_uuid());

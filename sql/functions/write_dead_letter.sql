@@ -27,11 +27,11 @@ BEGIN
     RETURN;
   END IF;
   INSERT INTO outbox.payment_outbox_pending (
-    outbox_id, tenant_id, instruction_id, participant_id, sequence_id, idempotency_key, rail_type, payload, headers,
+    outbox_id, tenant_id, instruction_id, participant_id, sequence_id, lane_position, idempotency_key, rail_type, payload, headers,
     next_attempt_at, created_at, dead_letter_of)
   VALUES (v_id, v_failed.tenant_id, v_failed.instruction_id, v_failed.participant_id, v_failed.sequence_id,
-    v_failed.idempotency_key, 'dlq', v_failed.payload, v_headers, p_now, p_now, p_failed_id);
-  PERFORM outbox.admit_to_lane(v_failed.participant_id, 'dlq', 0, v_failed.tenant_id, v_failed.sequence_id, p_now);
+    nextval('outbox.payment_outbox_dead_letter_order'), v_failed.idempotency_key, 'dlq', v_failed.payload, v_headers, p_now, p_now, p_failed_id);
+  PERFORM outbox.admit_to_lane(v_failed.participant_id, 'dlq', 0, v_failed.tenant_id, 0, p_now);
 END
 $$;
 COMMENT ON FUNCTION outbox.write_dead_letter(uuid, timestamptz, text) IS 'Puts the dlq row of a FAILED one into pending, in the same transaction, so that it can be neither lost nor forged.';

@@ -64,6 +64,7 @@ CREATE TABLE outbox.payment_outbox_pending (
   instruction_id   text        COLLATE "C" NOT NULL CHECK (instruction_id <> ''),
   participant_id   text        COLLATE "C" NOT NULL CHECK (participant_id <> ''),
   sequence_id      bigint      NOT NULL CHECK (sequence_id > 0),
+  lane_position    bigint      NOT NULL,
   idempotency_key  text        COLLATE "C" NOT NULL CHECK (idempotency_key <> ''),
   rail_type        text        COLLATE "C" NOT NULL,
   payload          jsonb       NOT NULL CHECK (jsonb_typeof(payload) = 'object'),
@@ -82,19 +83,23 @@ CREATE TABLE outbox.payment_outbox_pending (
   CONSTRAINT payment_outbox_pending_lease_is_whole
     CHECK (num_nulls(claimed_by, claimed_at, lease_token, lease_expires_at, turn_id) IN (0, 5)),
   CONSTRAINT payment_outbox_pending_dead_letters_use_dlq
-    CHECK ((rail_type = 'dlq') = (dead_letter_of IS NOT NULL))
+    CHECK ((rail_type = 'dlq') = (dead_letter_of IS NOT NULL)),
+  CONSTRAINT payment_outbox_pending_position_is_sequence
+    CHECK (CASE WHEN dead_letter_of IS NULL THEN lane_position = sequence_id ELSE lane_position < 0 END),
+  UNIQUE (participant_id, lane_position)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_insert_scale_factor = 0.2, autovacuum_vacuum_cost_delay = 0);
-CREATE UNIQUE INDEX payment_outbox_pending_participant_sequence
-  ON outbox.payment_outbox_pending (participant_id, sequence_id) WHERE dead_letter_of IS NULL;
 CREATE UNIQUE INDEX payment_outbox_pending_dead_letters
-  ON outbox.payment_outbox_pending (participant_id, sequence_id, dead_letter_of) WHERE dead_letter_of IS NOT NULL;
+  ON outbox.payment_outbox_pending (dead_letter_of) WHERE dead_letter_of IS NOT NULL;
+CREATE SEQUENCE outbox.payment_outbox_dead_letter_order MINVALUE -9223372036854775807 START -9223372036854775807 MAXVALUE -1;
 COMMENT ON TABLE outbox.payment_outbox_pending IS 'Work that is not finished. A row leaves only when its outcome is terminal.';
 COMMENT ON COLUMN outbox.payment_outbox_pending.attempt_count IS 'A cache of the highest attempt_no. The ledger is the truth; this never goes down.';
 COMMENT ON COLUMN outbox.payment_outbox_pending.turn_id IS 'The leased turn of the lane under which this row was claimed.';
 COMMENT ON COLUMN outbox.payment_outbox_pending.solo IS 'On a rail without order: this row has to wait, so it has a lane of its own.';
 COMMENT ON COLUMN outbox.payment_outbox_pending.replay_of IS 'The FAILED row that this one replays.';
 COMMENT ON COLUMN outbox.payment_outbox_pending.dead_letter_of IS 'The FAILED row that this one carries to the DLQ.';
-COMMENT ON INDEX outbox.payment_outbox_pending_dead_letters IS 'Order of the dlq lanes, and one dead letter at most for each FAILED row.';
+COMMENT ON COLUMN outbox.payment_outbox_pending.lane_position IS 'Order within the lane: the sequence_id, or for a dead letter, which inherits the sequence_id of its row, a negative number that grows with the time of the failure. So (participant_id, sequence_id) is unique, dead letters counted separately.';
+COMMENT ON INDEX outbox.payment_outbox_pending_dead_letters IS 'One dead letter at most for each FAILED row.';
+COMMENT ON SEQUENCE outbox.payment_outbox_dead_letter_order IS 'lane_position of dead letters: they are delivered in the order in which their rows failed.';
 
 -- A lane is a participant on a rail, and the lock that everybody who changes it takes first.
 -- It exists while it has work (or is paused or halted) and is not updated by claims, so an old
@@ -126,19 +131,19 @@ CREATE TABLE outbox.payment_outbox_turns (
   rail_type        text        COLLATE "C" NOT NULL,
   tenant_id        uuid,
   due_at           timestamptz NOT NULL,
-  head_sequence_id bigint      NOT NULL,
-  last_sequence_id bigint,
+  head_position    bigint      NOT NULL,
+  last_position    bigint,
   worker_id        text,
   empty_looks      smallint    NOT NULL DEFAULT 0,
-  CONSTRAINT payment_outbox_turns_lease_is_whole CHECK (num_nulls(worker_id, last_sequence_id) IN (0, 2))
+  CONSTRAINT payment_outbox_turns_lease_is_whole CHECK (num_nulls(worker_id, last_position) IN (0, 2))
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX payment_outbox_turns_due ON outbox.payment_outbox_turns (rail_type, due_at, turn_id) WHERE worker_id IS NULL;
 CREATE INDEX payment_outbox_turns_expiry ON outbox.payment_outbox_turns (due_at) WHERE worker_id IS NOT NULL;
 CREATE INDEX payment_outbox_turns_worker ON outbox.payment_outbox_turns (worker_id) WHERE worker_id IS NOT NULL;
 CREATE INDEX payment_outbox_turns_lane ON outbox.payment_outbox_turns (lane_id);
 COMMENT ON TABLE outbox.payment_outbox_turns IS 'One row for each lane that is neither paused nor halted: when it is next due or, with a worker, when its lease expires.';
-COMMENT ON COLUMN outbox.payment_outbox_turns.head_sequence_id IS 'No row of the lane comes before this number: where a scan starts.';
-COMMENT ON COLUMN outbox.payment_outbox_turns.last_sequence_id IS 'The last leased row of the lane.';
+COMMENT ON COLUMN outbox.payment_outbox_turns.head_position IS 'No row of the lane comes before this lane_position: where a scan starts.';
+COMMENT ON COLUMN outbox.payment_outbox_turns.last_position IS 'The last leased row of the lane.';
 
 CREATE TABLE outbox.payment_outbox_attempts (
   attempt_id      uuid        NOT NULL,

@@ -22,7 +22,7 @@ LEFT JOIN LATERAL (
 LEFT JOIN LATERAL (
   SELECT true AS blocked FROM outbox.payment_outbox_pending AS e
   WHERE e.participant_id = p.participant_id AND e.rail_type = p.rail_type AND NOT e.solo AND NOT p.solo
-    AND (e.sequence_id, e.outbox_id) < (p.sequence_id, p.outbox_id)
+    AND e.lane_position < p.lane_position
     AND (e.lease_token IS NOT NULL OR e.next_attempt_at > clock_timestamp())
   LIMIT 1) AS h ON true;
 COMMENT ON VIEW outbox.outbox_operational_status IS 'Each pending row with its latest attempt and what it waits for: due, delayed, leased, lease expired, blocked behind an earlier row, paused or halted.';
