@@ -3,7 +3,7 @@
 #   postgres.sh bin                                     prints where they are
 #   postgres.sh major BIN                               prints their major version
 #   postgres.sh check DIR PORT                          fails if another program has the port
-#   postgres.sh start DIR PORT durable|throwaway [BIN]
+#   postgres.sh start DIR PORT durable|throwaway|bench [BIN]
 #   postgres.sh stop  DIR [now]
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -72,6 +72,12 @@ settings() {
     echo "full_page_writes = off"
   else
     echo "max_connections = 200"
+  fi
+  # A checkpoint in one case and not in the other would spoil the comparison.
+  if [[ $kind == bench ]]; then
+    echo "shared_buffers = 1GB"
+    echo "max_wal_size = 32GB"
+    echo "checkpoint_timeout = 1h"
   fi
 }
 

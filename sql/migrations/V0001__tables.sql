@@ -176,7 +176,6 @@ CREATE TABLE outbox.payment_outbox_attempts (
 CREATE UNIQUE INDEX payment_outbox_attempts_one_terminal_per_outbox
   ON outbox.payment_outbox_attempts (outbox_id) WHERE state IN ('DISPATCHED', 'FAILED');
 CREATE INDEX payment_outbox_attempts_instruction ON outbox.payment_outbox_attempts (instruction_id);
-CREATE INDEX payment_outbox_attempts_completed_at ON outbox.payment_outbox_attempts USING brin (completed_at) WITH (autosummarize = on);
 COMMENT ON TABLE outbox.payment_outbox_attempts IS 'Append-only ledger of outcomes: the system of record for what happened. Partitioned by the time in outbox_id.';
 COMMENT ON INDEX outbox.payment_outbox_attempts_one_terminal_per_outbox IS 'A row is delivered or failed once: the backstop that refuses a second terminal outcome whatever the code above it does.';
 COMMENT ON COLUMN outbox.payment_outbox_attempts.counted IS 'Whether a RETRYABLE outcome counts toward the ceiling: false when the destination as a whole was unavailable.';
