@@ -21,7 +21,8 @@ DECLARE
   v_ids     uuid[] := ARRAY[]::uuid[];
   v_more    uuid[];
 BEGIN
-  PERFORM outbox.check_batch_size(p_batch_size), outbox.check_worker(p_worker_id), outbox.check_lease_seconds(p_lease_seconds);
+  PERFORM outbox.check_batch_size('p_batch_size', p_batch_size), outbox.check_batch_size('p_lane_rows', COALESCE(p_lane_rows, 1)),
+    outbox.check_worker(p_worker_id), outbox.check_lease_seconds(p_lease_seconds);
   PERFORM outbox.repair_when_expired(p_worker_id);
 
   -- Few lanes with many rows each are cheaper than many with one: begin with a tenth of the batch.
@@ -29,6 +30,7 @@ BEGIN
   v_picked := outbox.pick_lanes(v_rails, p_tenant_id, v_now, v_start, 0, v_lanes);
   PERFORM outbox.remember_scan('outbox.claim_scan', v_scope, v_start, COALESCE(v_picked.first_due, v_now), v_now, outbox.clock() - v_now);
   LOOP
+    v_more := ARRAY[]::uuid[];
     IF cardinality(v_picked.turn_ids) > 0 THEN
       v_more := ARRAY(SELECT c.outbox_id FROM outbox.lease_lanes(
         v_picked.turn_ids,
@@ -42,7 +44,10 @@ BEGIN
       END IF;
     END IF;
     EXIT WHEN cardinality(v_ids) >= p_batch_size OR v_picked.looked_at < v_lanes;
-    v_lanes := p_batch_size - cardinality(v_ids);
+    -- Lanes that gave little: take as many more as it needs at that rate.
+    IF cardinality(v_more) > 0 THEN
+      v_lanes := GREATEST((p_batch_size - cardinality(v_ids)) * cardinality(v_picked.turn_ids) / cardinality(v_more), 1);
+    END IF;
     v_picked := outbox.pick_lanes(v_rails, p_tenant_id, v_now, v_picked.last_due, v_picked.last_turn, v_lanes);
   END LOOP;
 

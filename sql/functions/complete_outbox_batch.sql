@@ -31,7 +31,7 @@ BEGIN
       p_error_codes, p_error_messages, p_latencies_ms, p_retry_delays_seconds, p_counted)),
   finished AS (
     DELETE FROM outbox.payment_outbox_pending AS p USING judged AS j
-    WHERE p.ctid = j.tuple AND j.verdict = 'record' AND j.state <> 'RETRYABLE'
+    WHERE p.ctid = j.tuple AND (j.verdict = 'blocked' OR (j.verdict = 'record' AND j.state <> 'RETRYABLE'))
     RETURNING p.tenant_id, p.instruction_id, p.participant_id, p.sequence_id, p.idempotency_key, p.rail_type,
               p.payload, p.headers, p.created_at, p.replay_of, p.dead_letter_of, j.*),
   retried AS (
@@ -53,7 +53,7 @@ BEGIN
     SELECT outbox.uuidv7(), o.outbox_id, o.tenant_id, o.instruction_id, o.participant_id, o.sequence_id, o.idempotency_key, o.rail_type,
            o.payload, o.headers, o.attempt_no, o.state, o.counted, o.claimed_at, v_now, o.created_at, o.rail_reference, o.rail_code,
            o.error_code, o.error_message, o.latency_ms, p_worker_id, o.lease_token, o.replay_of, o.dead_letter_of
-    FROM (SELECT * FROM finished UNION ALL SELECT * FROM retried) AS o
+    FROM (SELECT * FROM finished UNION ALL SELECT * FROM retried) AS o WHERE o.verdict = 'record'
     ON CONFLICT (outbox_id) WHERE state IN ('DISPATCHED', 'FAILED') DO NOTHING
     RETURNING e.outbox_id, e.attempt_no, e.state),
   told AS (
@@ -61,7 +61,7 @@ BEGIN
            CASE WHEN e.outbox_id IS NOT NULL THEN NULL
                 WHEN a.state IS NULL OR a.state = 'ZOMBIE_REQUEUE' THEN 'P7003'
                 WHEN j.verdict = 'too early' THEN 'P7006'
-                WHEN j.verdict = 'record' OR EXISTS (
+                WHEN j.verdict IN ('record', 'blocked') OR EXISTS (
                   SELECT FROM outbox.payment_outbox_attempts AS t
                   WHERE t.outbox_id = a.outbox_id AND t.state IN ('DISPATCHED', 'FAILED')) THEN 'P7001'
                 ELSE 'P7002' END AS refusal
@@ -71,7 +71,7 @@ BEGIN
   blocked AS (
     INSERT INTO outbox.payment_outbox_events (event_id, event_type, occurred_at, actor, outbox_ids)
     SELECT outbox.uuidv7(), 'TERMINAL_BLOCKED', v_now, p_worker_id, array_agg(t.outbox_id)
-    FROM told AS t WHERE t.verdict = 'record' AND t.refusal = 'P7001' HAVING count(*) > 0),
+    FROM told AS t WHERE t.verdict IN ('record', 'blocked') AND t.refusal = 'P7001' HAVING count(*) > 0),
   logged AS (
     INSERT INTO outbox.payment_outbox_events (event_id, event_type, occurred_at, actor, outbox_ids)
     SELECT outbox.uuidv7(), 'ATTEMPT_COMPLETED', v_now, p_worker_id, array_agg(e.outbox_id)

@@ -32,7 +32,8 @@ BEGIN
     WHERE t.turn_id = ANY (p_turn_ids) AND r.turn_id = t.turn_id AND r.lane_position <= t.last_position),
   -- The ledger is the truth about attempts; the bounds let it read the partitions concerned alone.
   tried AS MATERIALIZED (
-    SELECT a.outbox_id, max(a.attempt_no) AS last_no, count(*) FILTER (WHERE a.state = 'RETRYABLE' AND a.counted) AS retries
+    SELECT a.outbox_id, max(a.attempt_no) AS last_no, count(*) FILTER (WHERE a.state = 'RETRYABLE' AND a.counted) AS retries,
+           bool_or(a.state IN ('DISPATCHED', 'FAILED')) AS terminal
     FROM outbox.payment_outbox_attempts AS a
     WHERE a.outbox_id = ANY (p_outbox_ids) AND a.outbox_id BETWEEN v_from AND v_to
     GROUP BY a.outbox_id),
@@ -41,7 +42,7 @@ BEGIN
            COALESCE(a.counted, true) AS counts, COALESCE(y.last_no, 0) + 1 AS no,
            COALESCE(a.lease_token = r.lease_token AND r.claimed_by = p_worker_id AND r.lease_expires_at > p_now
                     AND a.state IN ('DISPATCHED', 'RETRYABLE', 'FAILED'), false) AS held,
-           a.state AS asked_state,
+           a.state AS asked_state, COALESCE(y.terminal, false) AS terminal,
            CASE WHEN a.state = 'FAILED' AND r.rail_type = 'dlq' THEN 'RETRYABLE'
                 WHEN a.state = 'RETRYABLE' AND r.rail_type <> 'dlq' AND COALESCE(a.counted, true) AND y.retries >= 19 THEN 'FAILED'
                 ELSE a.state END AS outcome
@@ -52,11 +53,12 @@ BEGIN
     SELECT w.*, COALESCE(bool_and(w.held) OVER earlier, true) AS is_next FROM weighed AS w
     WINDOW earlier AS (PARTITION BY w.turn_id ORDER BY w.lane_position ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)),
   stopped AS (
-    SELECT r.*, COALESCE(bool_or(r.held AND r.is_next AND (r.outcome = 'RETRYABLE' OR (r.outcome = 'FAILED' AND r.halts))) OVER earlier, false) AS behind_stop
+    SELECT r.*, COALESCE(bool_or(r.held AND r.is_next AND NOT r.terminal AND (r.outcome = 'RETRYABLE' OR (r.outcome = 'FAILED' AND r.halts))) OVER earlier, false) AS behind_stop
     FROM ranked AS r
     WINDOW earlier AS (PARTITION BY r.turn_id ORDER BY r.lane_position ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING))
   SELECT s.outbox_id, s.n,
          CASE WHEN s.behind_stop AND NOT s.unordered THEN 'give back'
+              WHEN s.held AND s.terminal THEN 'blocked'
               WHEN s.held AND (s.is_next OR s.unordered) THEN 'record'
               WHEN s.held THEN 'too early' END,
          s.tuple, s.no, s.outcome, s.counts, s.unordered, s.claimed_at, s.lease_token, s.rail_reference, s.rail_code,
@@ -66,4 +68,4 @@ BEGIN
   FROM stopped AS s;
 END
 $$;
-COMMENT ON FUNCTION outbox.judge_outcomes(bigint[], text, timestamptz, uuid[], uuid[], outbox.outbox_attempt_state[], text[], text[], text[], text[], integer[], integer[], boolean[]) IS 'Decides what becomes of each leased row of locked lanes: record, give back, too early, or nothing.';
+COMMENT ON FUNCTION outbox.judge_outcomes(bigint[], text, timestamptz, uuid[], uuid[], outbox.outbox_attempt_state[], text[], text[], text[], text[], integer[], integer[], boolean[]) IS 'Decides what becomes of each leased row of locked lanes: record, give back, too early, blocked (the ledger has its terminal outcome already), or nothing.';

@@ -11,10 +11,10 @@ BEGIN
     RAISE EXCEPTION USING ERRCODE = v_fault[1], MESSAGE = v_fault[2];
   END IF;
   -- A lane that has no work yet can be paused too: what is enqueued then waits.
-  INSERT INTO outbox.payment_outbox_lanes (participant_id, rail_type, tenant_id)
+  INSERT INTO outbox.payment_outbox_lanes AS l (participant_id, rail_type, tenant_id)
   SELECT p_participant_id, p_rail_type, (SELECT s.tenant_id FROM outbox.participant_outbox_sequences AS s WHERE s.participant_id = p_participant_id)
-  ON CONFLICT DO NOTHING;
-  v_lane := outbox.lock_lane(p_participant_id, p_rail_type);
+  ON CONFLICT (participant_id, rail_type, solo_sequence_id) DO UPDATE SET halted_by = l.halted_by
+  RETURNING l.* INTO v_lane;
   IF v_lane.paused_at IS NOT NULL THEN
     RAISE EXCEPTION 'the lane of participant_id % on rail_type % is already paused', quote_literal(p_participant_id), quote_literal(p_rail_type) USING ERRCODE = 'P7009';
   END IF;

@@ -12,7 +12,7 @@ DECLARE
   v_start timestamptz := outbox.scan_start('outbox.repair_scan', '', v_now);
   v_turns bigint[];
 BEGIN
-  PERFORM outbox.check_batch_size(p_batch_size), outbox.check_worker(p_worker_id);
+  PERFORM outbox.check_batch_size('p_batch_size', p_batch_size), outbox.check_worker(p_worker_id);
   v_turns := ARRAY(
     SELECT t.turn_id FROM outbox.payment_outbox_turns AS t
     JOIN outbox.payment_outbox_lanes AS l ON l.lane_id = t.lane_id
