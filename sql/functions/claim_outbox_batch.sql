@@ -12,9 +12,9 @@ SET jit = off
 AS $$
 #variable_conflict use_column
 DECLARE
-  v_now     timestamptz := outbox.clock();
+  v_now     timestamptz;
   v_scope   text := concat_ws(',', p_tenant_id, array_to_string(p_rail_types, ','));
-  v_start   timestamptz := outbox.scan_start('outbox.claim_scan', v_scope, v_now);
+  v_start   timestamptz;
   v_rails   text[] := COALESCE(p_rail_types, outbox.due_rails());
   v_lanes   integer;
   v_picked  record;
@@ -24,6 +24,8 @@ BEGIN
   PERFORM outbox.check_batch_size('p_batch_size', p_batch_size), outbox.check_batch_size('p_lane_rows', COALESCE(p_lane_rows, 1)),
     outbox.check_worker(p_worker_id), outbox.check_lease_seconds(p_lease_seconds);
   PERFORM outbox.repair_when_expired(p_worker_id);
+  v_now := outbox.clock();
+  v_start := outbox.scan_start('outbox.claim_scan', v_scope, v_now);
 
   -- Few lanes with many rows each are cheaper than many with one: begin with a tenth of the batch.
   v_lanes := GREATEST(p_batch_size / 10, 1);
