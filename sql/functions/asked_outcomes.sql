@@ -6,7 +6,6 @@ CREATE OR REPLACE FUNCTION outbox.asked_outcomes(
   outbox_id uuid, lease_token uuid, state outbox.outbox_attempt_state, rail_reference text, rail_code text,
   error_code text, error_message text, latency_ms integer, retry_delay_seconds integer, counted boolean, n bigint)
 LANGUAGE sql VOLATILE ROWS 500
-SET search_path = pg_catalog, pg_temp
 AS $$
   -- A row that is named twice gets its first outcome.
   SELECT DISTINCT ON (a.outbox_id) a.* FROM unnest(

@@ -1,6 +1,5 @@
 CREATE OR REPLACE FUNCTION outbox.check_actor(p_actor text, p_reason text) RETURNS void
 LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
   IF p_actor IS NULL OR btrim(p_actor) = '' THEN

@@ -1,6 +1,5 @@
 CREATE OR REPLACE FUNCTION outbox.check_batch_size(p_name text, p_size integer) RETURNS void
 LANGUAGE plpgsql IMMUTABLE
-SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
   IF p_size IS NULL OR p_size NOT BETWEEN 1 AND 10000 THEN

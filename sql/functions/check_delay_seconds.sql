@@ -1,6 +1,5 @@
 CREATE OR REPLACE FUNCTION outbox.check_delay_seconds(p_name text, p_delay_seconds integer) RETURNS void
 LANGUAGE plpgsql IMMUTABLE
-SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
   IF p_delay_seconds NOT BETWEEN 0 AND 604800 THEN

@@ -1,6 +1,5 @@
 CREATE OR REPLACE FUNCTION outbox.check_lease_seconds(p_lease_seconds integer) RETURNS void
 LANGUAGE plpgsql IMMUTABLE
-SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
   IF p_lease_seconds IS NULL OR p_lease_seconds NOT BETWEEN 1 AND 3600 THEN

@@ -3,7 +3,6 @@ CREATE OR REPLACE FUNCTION outbox.check_outcomes(
   p_latencies_ms integer[], p_retry_delays_seconds integer[]
 ) RETURNS void
 LANGUAGE plpgsql IMMUTABLE
-SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   v_rows integer := cardinality(p_outbox_ids);

@@ -1,6 +1,5 @@
 CREATE OR REPLACE FUNCTION outbox.check_policies_input(p_policies jsonb) RETURNS void
 LANGUAGE plpgsql IMMUTABLE
-SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   v_rail record;

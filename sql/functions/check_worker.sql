@@ -1,6 +1,5 @@
 CREATE OR REPLACE FUNCTION outbox.check_worker(p_worker_id text) RETURNS void
 LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
   IF p_worker_id IS NULL OR btrim(p_worker_id) = '' OR octet_length(p_worker_id) > 255 THEN

@@ -1,6 +1,5 @@
 CREATE OR REPLACE FUNCTION outbox.clear_partition_keys(p_part outbox.payment_outbox_partitions) RETURNS bigint
-LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp
+LANGUAGE plpgsql
 AS $$
 DECLARE
   v_rows bigint;

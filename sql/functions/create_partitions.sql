@@ -1,6 +1,5 @@
 CREATE OR REPLACE FUNCTION outbox.create_partitions(p_parent name) RETURNS TABLE (action text, partition_name name, detail text)
-LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp
+LANGUAGE plpgsql
 AS $$
 DECLARE
   v_set  outbox.payment_outbox_settings := (SELECT s FROM outbox.payment_outbox_settings AS s);

@@ -1,6 +1,5 @@
 CREATE OR REPLACE FUNCTION outbox.default_partition_alarm(p_parent name) RETURNS TABLE (action text, partition_name name, detail text)
-LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp
+LANGUAGE plpgsql
 AS $$
 DECLARE
   v_name name := p_parent || '_default';

@@ -1,7 +1,6 @@
 -- What is wrong with one element of a batch, before its values are given their types.
 CREATE OR REPLACE FUNCTION outbox.enqueue_batch_fault(p_row jsonb) RETURNS text[]
 LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   v_key text;

@@ -1,8 +1,5 @@
 CREATE OR REPLACE FUNCTION outbox.enqueue_batch_faults(p_rows jsonb) RETURNS jsonb
-LANGUAGE plpgsql STABLE SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp
-SET enable_seqscan = off
-SET jit = off
+LANGUAGE plpgsql STABLE
 AS $$
 BEGIN
   RETURN (

@@ -1,9 +1,11 @@
--- Nested loops are off because the planner cannot know how long the arrays are.
+-- Nested loops are off because the planner cannot know how long the arrays are; sequential scans,
+-- because a plan that was made for a small table is kept when the table has grown.
 CREATE OR REPLACE FUNCTION outbox.enqueue_payment_outbox_batch(p_rows jsonb, p_report_errors boolean DEFAULT false)
 RETURNS TABLE (row_no integer, outbox_id uuid, sequence_id bigint, is_new boolean, error_code text, error_message text)
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 SET enable_nestloop = off
+SET enable_seqscan = off
 SET jit = off
 AS $$
 #variable_conflict use_column

@@ -1,6 +1,5 @@
 CREATE OR REPLACE FUNCTION outbox.halt_lanes(p_failed_ids uuid[], p_actor text) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp
+LANGUAGE plpgsql
 AS $$
 BEGIN
   WITH halted AS (

@@ -1,9 +1,5 @@
--- Nested loops are off because the planner cannot know how long the arrays are.
 CREATE OR REPLACE FUNCTION outbox.insert_new_rows(p_rows outbox.payment_outbox_pending[], OUT new_ids uuid[], OUT numbers bigint[])
-LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp
-SET enable_nestloop = off
-SET jit = off
+LANGUAGE plpgsql
 AS $$
 DECLARE
   v_first jsonb;

@@ -1,6 +1,5 @@
 CREATE OR REPLACE FUNCTION outbox.log_batch_event(p_event_type text, p_worker_id text, p_outbox_ids uuid[]) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp
+LANGUAGE plpgsql
 AS $$
 BEGIN
   IF cardinality(p_outbox_ids) > 0 AND (SELECT s.batch_events FROM outbox.payment_outbox_settings AS s) THEN

@@ -1,6 +1,5 @@
 CREATE OR REPLACE FUNCTION outbox.number_for_replay(p_outbox_id uuid) RETURNS bigint
-LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp
+LANGUAGE plpgsql
 AS $$
 DECLARE
   v_failure outbox.payment_outbox_failures;

@@ -2,9 +2,7 @@
 CREATE OR REPLACE FUNCTION outbox.place_in_batch(p_rows outbox.payment_outbox_pending[], p_ids uuid[], p_numbers bigint[])
 RETURNS TABLE (row_no integer, outbox_id uuid, sequence_id bigint)
 LANGUAGE plpgsql IMMUTABLE
-SET search_path = pg_catalog, pg_temp
 SET enable_nestloop = off
-SET jit = off
 AS $$
 #variable_conflict use_column
 BEGIN

@@ -1,6 +1,5 @@
 CREATE OR REPLACE FUNCTION outbox.raise_first_fault(p_faults jsonb) RETURNS void
 LANGUAGE plpgsql IMMUTABLE
-SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   v_row   text := (SELECT f.key FROM jsonb_each(p_faults) AS f ORDER BY f.key::integer LIMIT 1);

@@ -1,6 +1,5 @@
 CREATE OR REPLACE FUNCTION outbox.raise_refusal(p_refusal text, p_outbox_id uuid, p_state outbox.outbox_attempt_state) RETURNS void
 LANGUAGE plpgsql IMMUTABLE
-SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
   RAISE EXCEPTION USING ERRCODE = p_refusal, MESSAGE = CASE p_refusal

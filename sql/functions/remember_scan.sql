@@ -2,7 +2,6 @@ CREATE OR REPLACE FUNCTION outbox.remember_scan(
   p_hint text, p_scope text, p_start timestamptz, p_first timestamptz, p_now timestamptz, p_took interval
 ) RETURNS void
 LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   -- A little before the first live turn: a transaction that just committed may have an older time.

@@ -1,8 +1,5 @@
 CREATE OR REPLACE FUNCTION outbox.repair_when_expired(p_worker_id text) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp
-SET enable_seqscan = off
-SET jit = off
+LANGUAGE plpgsql
 AS $$
 DECLARE
   v_now timestamptz := outbox.clock();

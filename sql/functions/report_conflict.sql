@@ -1,6 +1,5 @@
 CREATE OR REPLACE FUNCTION outbox.report_conflict(p_row_no bigint, p_message text, p_report_errors boolean) RETURNS text
 LANGUAGE plpgsql IMMUTABLE
-SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
   IF NOT p_report_errors THEN

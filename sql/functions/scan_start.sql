@@ -4,7 +4,6 @@
 -- may at a twentieth of the time: without an old snapshot that is nearly always.
 CREATE OR REPLACE FUNCTION outbox.scan_start(p_hint text, p_scope text, p_now timestamptz) RETURNS timestamptz
 LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   v_hint text[] := string_to_array(current_setting(p_hint, true), '|');

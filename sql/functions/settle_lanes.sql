@@ -1,10 +1,7 @@
 -- Ends the turns of locked lanes that have nothing leased any more, and says when each lane is to
 -- be looked at next. Lanes with rows still in flight keep their turn.
 CREATE OR REPLACE FUNCTION outbox.settle_lanes(p_turn_ids bigint[]) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp
-SET enable_seqscan = off
-SET jit = off
+LANGUAGE plpgsql
 AS $$
 DECLARE
   v_now   timestamptz := outbox.clock();

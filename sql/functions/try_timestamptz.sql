@@ -1,6 +1,5 @@
 CREATE OR REPLACE FUNCTION outbox.try_timestamptz(p_text text) RETURNS timestamptz
 LANGUAGE plpgsql STABLE STRICT
-SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
   RETURN p_text::timestamptz;
