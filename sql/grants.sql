@@ -3,7 +3,7 @@ REVOKE ALL ON SCHEMA outbox, outbox_archive FROM PUBLIC;
 REVOKE ALL ON ALL TABLES IN SCHEMA outbox FROM PUBLIC, symphony_ingest, symphony_executor, symphony_operator, symphony_readonly, symphony_auditor;
 REVOKE ALL ON ALL SEQUENCES IN SCHEMA outbox FROM PUBLIC, symphony_ingest, symphony_executor, symphony_operator, symphony_readonly, symphony_auditor;
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA outbox FROM PUBLIC, symphony_ingest, symphony_executor, symphony_operator, symphony_readonly, symphony_auditor;
-ALTER DEFAULT PRIVILEGES IN SCHEMA outbox REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC;
+ALTER DEFAULT PRIVILEGES REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC;
 REVOKE ALL ON TYPE outbox.outbox_attempt_state FROM PUBLIC;
 
 GRANT USAGE ON SCHEMA outbox TO symphony_ingest, symphony_executor, symphony_operator, symphony_readonly, symphony_auditor;

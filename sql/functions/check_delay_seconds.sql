@@ -2,8 +2,8 @@ CREATE OR REPLACE FUNCTION outbox.check_delay_seconds(p_name text, p_delay_secon
 LANGUAGE plpgsql IMMUTABLE
 AS $$
 BEGIN
-  IF p_delay_seconds NOT BETWEEN 0 AND 604800 THEN
-    RAISE EXCEPTION '% is %: it must be between 0 and 604800 (a week)', p_name, p_delay_seconds USING ERRCODE = 'P7112';
+  IF p_delay_seconds IS NULL OR p_delay_seconds NOT BETWEEN 0 AND 604800 THEN
+    RAISE EXCEPTION '% is %: it must be between 0 and 604800 (a week)', p_name, COALESCE(p_delay_seconds::text, 'null') USING ERRCODE = 'P7112';
   END IF;
 END
 $$;

@@ -16,12 +16,12 @@ BEGIN
       RAISE EXCEPTION 'p_policies.%: must be a JSON object, not %', v_rail.key, jsonb_typeof(v_rail.value) USING ERRCODE = 'P7118';
     END IF;
     FOR v_key IN SELECT * FROM jsonb_each_text(v_rail.value) LOOP
-      IF NOT (CASE v_key.key
+      IF NOT COALESCE(CASE v_key.key
           WHEN 'ordering' THEN v_key.value IN ('strict', 'none')
           WHEN 'on_failed' THEN v_key.value IN ('skip', 'halt')
           WHEN 'delivery' THEN v_key.value IN ('idempotent', 'exactly_once')
           WHEN 'dlq' THEN v_key.value IN ('topic', 'ledger')
-          ELSE false END) THEN
+          ELSE false END, false) THEN
         RAISE EXCEPTION 'p_policies.%.%: % is not understood', v_rail.key, v_key.key, COALESCE(quote_literal(v_key.value), 'null')
           USING ERRCODE = 'P7118', HINT = 'ordering is strict or none, on_failed is skip or halt, delivery is idempotent or exactly_once, dlq is topic or ledger.';
       END IF;

@@ -23,6 +23,9 @@ DECLARE
 BEGIN
   PERFORM outbox.check_batch_size('p_batch_size', p_batch_size), outbox.check_batch_size('p_lane_rows', COALESCE(p_lane_rows, 1)),
     outbox.check_worker(p_worker_id), outbox.check_lease_seconds(p_lease_seconds);
+  IF EXISTS (SELECT FROM unnest(p_rail_types) AS r (rail) WHERE r.rail IS NULL OR r.rail !~ '^[a-z][a-z0-9_.-]{0,62}$') THEN
+    RAISE EXCEPTION 'p_rail_types has an element that is not a rail name' USING ERRCODE = 'P7103';
+  END IF;
   PERFORM outbox.repair_when_expired(p_worker_id);
   v_now := outbox.clock();
   v_start := outbox.scan_start('outbox.claim_scan', v_scope, v_now);

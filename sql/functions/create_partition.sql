@@ -18,6 +18,7 @@ BEGIN
   -- Made apart and then attached: CREATE … PARTITION OF would lock the parent for longer.
   EXECUTE format('CREATE TABLE outbox.%I (LIKE outbox.%I INCLUDING ALL)', v_name, p_parent);
   PERFORM outbox.make_append_only('outbox', v_name);
+  EXECUTE format('GRANT SELECT ON outbox.%I TO symphony_operator', v_name);
   EXECUTE format('ALTER TABLE outbox.%I ATTACH PARTITION outbox.%I FOR VALUES FROM (%L) TO (%L)', p_parent, v_name, v_lower, v_upper);
   INSERT INTO outbox.payment_outbox_partitions (partition_name, parent_name, from_id, to_id, ends_at)
   VALUES (v_name, p_parent, v_lower, v_upper, p_to);

@@ -32,7 +32,7 @@ BEGIN
       ARRAY['P7103', 'p_rail_type ' || COALESCE(quote_literal(left(p_rail_type, 80)), 'null') || ' is not a rail name: a lower-case letter, then at most 62 of a-z 0-9 _ . -']
     WHEN p_payload IS NULL OR jsonb_typeof(p_payload) <> 'object' THEN
       ARRAY['P7105', 'p_payload must be a JSON object, not ' || COALESCE(CASE jsonb_typeof(p_payload) WHEN 'null' THEN 'JSON null' ELSE jsonb_typeof(p_payload) END, 'null')]
-    WHEN p_headers IS NOT NULL AND (jsonb_typeof(p_headers) <> 'object' OR jsonb_path_exists(p_headers, '$.* ? (@.type() != "string")')) THEN
+    WHEN p_headers IS NOT NULL AND (jsonb_typeof(p_headers) <> 'object' OR jsonb_path_exists(p_headers, 'strict $.* ? (@.type() != "string")', '{}', true)) THEN
       ARRAY['P7106', 'p_headers must be a JSON object whose values are strings']
     WHEN p_not_before IS NOT NULL AND NOT (p_not_before BETWEEN '2000-01-01 00:00:00+00' AND clock_timestamp() + interval '3660 days') THEN
       ARRAY['P7107', 'p_not_before ' || p_not_before || ' is absurd: it must lie between the year 2000 and ten years from now']

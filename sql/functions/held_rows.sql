@@ -8,6 +8,12 @@ BEGIN
   IF cardinality(p_outbox_ids) IS DISTINCT FROM cardinality(p_lease_tokens) OR p_outbox_ids IS NULL THEN
     RAISE EXCEPTION 'p_outbox_ids and p_lease_tokens must be arrays of the same length' USING ERRCODE = 'P7116';
   END IF;
+  IF cardinality(p_outbox_ids) > 10000 THEN
+    RAISE EXCEPTION 'p_outbox_ids has % rows: it must have at most 10000', cardinality(p_outbox_ids) USING ERRCODE = 'P7110';
+  END IF;
+  IF array_position(p_outbox_ids, NULL) IS NOT NULL OR array_position(p_lease_tokens, NULL) IS NOT NULL THEN
+    RAISE EXCEPTION 'p_outbox_ids and p_lease_tokens must not contain null' USING ERRCODE = 'P7116';
+  END IF;
   RETURN QUERY
     SELECT t.turn_id, r.tuple, r.outbox_id, r.lane_position, COALESCE(y.ordering = 'none', false), a.outbox_id IS NOT NULL
     FROM outbox.payment_outbox_turns AS t

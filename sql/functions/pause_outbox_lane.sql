@@ -7,7 +7,7 @@ DECLARE
   v_lane  outbox.payment_outbox_lanes;
 BEGIN
   PERFORM outbox.check_actor(p_actor, p_reason);
-  IF v_fault IS NOT NULL AND NOT (p_rail_type = 'dlq' AND v_fault[1] = 'P7103') THEN
+  IF v_fault IS NOT NULL AND (p_rail_type IS DISTINCT FROM 'dlq' OR v_fault[1] <> 'P7103') THEN
     RAISE EXCEPTION USING ERRCODE = v_fault[1], MESSAGE = v_fault[2];
   END IF;
   -- A lane that has no work yet can be paused too: what is enqueued then waits.

@@ -3,14 +3,17 @@ LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-  IF p_contact_id IS NULL OR btrim(p_contact_id) = '' OR octet_length(p_contact_id) > 512 THEN
-    RAISE EXCEPTION 'p_contact_id must be a participant''s id of 1 to 512 bytes' USING ERRCODE = 'P7101';
+  IF p_contact_id IS NULL OR btrim(p_contact_id) = '' THEN
+    RAISE EXCEPTION 'p_contact_id is %: it must name the participant', CASE WHEN p_contact_id IS NULL THEN 'null' ELSE 'empty' END USING ERRCODE = 'P7101';
+  END IF;
+  IF octet_length(p_contact_id) > 512 OR p_contact_id ~ '[[:cntrl:]]' THEN
+    RAISE EXCEPTION 'p_contact_id must have at most 512 bytes and no control character' USING ERRCODE = 'P7102';
   END IF;
   IF p_type IS NULL OR p_type NOT IN ('external_id', 'email', 'phone', 'name') THEN
-    RAISE EXCEPTION 'p_type is %: it must be external_id, email, phone or name', COALESCE(quote_literal(p_type), 'null') USING ERRCODE = 'P7120';
+    RAISE EXCEPTION 'p_type is %: it must be external_id, email, phone or name', COALESCE(quote_literal(left(p_type, 80)), 'null') USING ERRCODE = 'P7120';
   END IF;
-  IF p_value IS NULL OR btrim(p_value) = '' OR octet_length(p_value) > 512 OR (p_type = 'email' AND p_value !~ '^[^@[:space:]]+@[^@[:space:]]+$') THEN
-    RAISE EXCEPTION 'p_value is not %', CASE p_type WHEN 'email' THEN 'an e-mail address' ELSE 'a text of 1 to 512 bytes' END USING ERRCODE = 'P7121';
+  IF p_value IS NULL OR btrim(p_value) = '' OR octet_length(p_value) > 512 OR p_value ~ '[[:cntrl:]]' OR (p_type = 'email' AND p_value !~ '^[^@[:space:]]+@[^@[:space:]]+$') THEN
+    RAISE EXCEPTION 'p_value is not %', CASE p_type WHEN 'email' THEN 'an e-mail address' ELSE 'a text of 1 to 512 bytes without control characters' END USING ERRCODE = 'P7121';
   END IF;
   INSERT INTO outbox.contact_identities (tenant_id, contact_id, type, value, created_at)
   VALUES (p_tenant_id, p_contact_id, p_type, p_value, outbox.clock())

@@ -10,7 +10,7 @@ DECLARE
   v_turns bigint[];
   v_now   timestamptz;
 BEGIN
-  PERFORM outbox.check_worker(p_worker_id), outbox.check_delay_seconds('p_delay_seconds', COALESCE(p_delay_seconds, -1));
+  PERFORM outbox.check_worker(p_worker_id), outbox.check_delay_seconds('p_delay_seconds', p_delay_seconds);
   v_turns := outbox.lock_leased_lanes(p_worker_id, p_outbox_ids);
   v_now := outbox.clock();
 

@@ -245,14 +245,17 @@ CREATE TABLE outbox.contact_identities (
   created_at timestamptz NOT NULL
 );
 CREATE UNIQUE INDEX uniq_identity_external ON outbox.contact_identities
-  (COALESCE(tenant_id, '00000000-0000-0000-0000-000000000000'::uuid), value) WHERE type = 'external_id';
+  (COALESCE(tenant_id, '00000000-0000-0000-0000-000000000000'::uuid), (tenant_id IS NULL), value) WHERE type = 'external_id';
 CREATE UNIQUE INDEX uniq_identity_email_lower ON outbox.contact_identities
-  (COALESCE(tenant_id, '00000000-0000-0000-0000-000000000000'::uuid), lower(value)) WHERE type = 'email';
+  (COALESCE(tenant_id, '00000000-0000-0000-0000-000000000000'::uuid), (tenant_id IS NULL), lower(value)) WHERE type = 'email';
 CREATE UNIQUE INDEX contact_identities_once ON outbox.contact_identities
-  (contact_id, type, value, COALESCE(tenant_id, '00000000-0000-0000-0000-000000000000'::uuid));
+  (contact_id, type, value, COALESCE(tenant_id, '00000000-0000-0000-0000-000000000000'::uuid), (tenant_id IS NULL));
 COMMENT ON TABLE outbox.contact_identities IS 'Who a participant is: contact_id is the participant.';
 
 -- A row whose partition is missing would fail its completion after it was sent, for ever: the
 -- default partition takes it, and upkeep raises the alarm.
 CREATE TABLE outbox.payment_outbox_attempts_default PARTITION OF outbox.payment_outbox_attempts DEFAULT;
 CREATE TABLE outbox.payment_outbox_events_default PARTITION OF outbox.payment_outbox_events DEFAULT;
+COMMENT ON TABLE outbox.payment_outbox_attempts_default IS 'Attempts whose dated partition is missing. Not empty: an alarm.';
+COMMENT ON TABLE outbox.payment_outbox_events_default IS 'Events whose dated partition is missing. Not empty: an alarm.';
+COMMENT ON TABLE outbox.schema_history IS 'Which migrations were applied, and when.';
