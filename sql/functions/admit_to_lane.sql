@@ -5,7 +5,8 @@ CREATE OR REPLACE FUNCTION outbox.admit_to_lane(
   p_participant_id text, p_rail_type text, p_solo_sequence_id bigint, p_tenant_id uuid,
   p_head_position bigint, p_due_at timestamptz
 ) RETURNS boolean
-LANGUAGE plpgsql
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   v_lane_id bigint;

@@ -1,5 +1,6 @@
 CREATE OR REPLACE FUNCTION outbox.archive_oldest_partition() RETURNS TABLE (action text, partition_name name, detail text)
-LANGUAGE plpgsql
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   v_hot_since timestamptz := outbox.clock() - (SELECT s.hot_days FROM outbox.payment_outbox_settings AS s) * interval '24 hours';

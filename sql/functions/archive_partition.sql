@@ -1,5 +1,6 @@
 CREATE OR REPLACE FUNCTION outbox.archive_partition(p_part outbox.payment_outbox_partitions) RETURNS TABLE (action text, partition_name name, detail text)
-LANGUAGE plpgsql
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
   EXECUTE format('ALTER TABLE outbox.%I DETACH PARTITION outbox.%I', p_part.parent_name, p_part.partition_name);

@@ -1,7 +1,8 @@
 -- A dead letter inherits the number of its row and bumps nothing: a producer's open transaction
 -- holds the bump lock, and completion never waits for a producer.
 CREATE OR REPLACE FUNCTION outbox.bury_failed(p_outbox_ids uuid[], p_actor text) RETURNS void
-LANGUAGE plpgsql
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   v_failed uuid[];

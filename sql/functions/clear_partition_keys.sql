@@ -1,5 +1,6 @@
 CREATE OR REPLACE FUNCTION outbox.clear_partition_keys(p_part outbox.payment_outbox_partitions) RETURNS bigint
-LANGUAGE plpgsql
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   v_rows bigint;

@@ -1,6 +1,7 @@
 CREATE OR REPLACE FUNCTION outbox.create_partition(p_parent name, p_from timestamptz, p_to timestamptz)
 RETURNS TABLE (action text, partition_name name, detail text)
-LANGUAGE plpgsql
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   v_name   name := p_parent || to_char(p_from AT TIME ZONE 'UTC', '"_"YYYYMMDD');

@@ -1,5 +1,6 @@
 CREATE OR REPLACE FUNCTION outbox.create_partitions(p_parent name) RETURNS TABLE (action text, partition_name name, detail text)
-LANGUAGE plpgsql
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   v_set  outbox.payment_outbox_settings := (SELECT s FROM outbox.payment_outbox_settings AS s);

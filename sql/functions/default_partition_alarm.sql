@@ -1,5 +1,6 @@
 CREATE OR REPLACE FUNCTION outbox.default_partition_alarm(p_parent name) RETURNS TABLE (action text, partition_name name, detail text)
-LANGUAGE plpgsql
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   v_name name := p_parent || '_default';

@@ -1,6 +1,7 @@
 CREATE OR REPLACE FUNCTION outbox.describe_enqueued(p_rows outbox.payment_outbox_pending[], p_new uuid[], p_numbers bigint[], p_report_errors boolean)
 RETURNS TABLE (row_no integer, outbox_id uuid, sequence_id bigint, is_new boolean, error_code text, error_message text)
-LANGUAGE plpgsql
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
 SET enable_nestloop = on
 AS $$
 #variable_conflict use_column

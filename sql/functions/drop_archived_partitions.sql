@@ -1,5 +1,6 @@
 CREATE OR REPLACE FUNCTION outbox.drop_archived_partitions() RETURNS TABLE (action text, partition_name name, detail text)
-LANGUAGE plpgsql
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   v_days integer := (SELECT s.drop_after_days FROM outbox.payment_outbox_settings AS s);

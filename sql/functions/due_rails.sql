@@ -1,6 +1,7 @@
 -- Jumps from rail to rail in the index instead of reading every turn.
 CREATE OR REPLACE FUNCTION outbox.due_rails() RETURNS text[]
-LANGUAGE sql STABLE
+LANGUAGE sql STABLE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
 AS $$
   WITH RECURSIVE r (rail_type) AS (
     (SELECT t.rail_type FROM outbox.payment_outbox_turns AS t WHERE t.worker_id IS NULL ORDER BY t.rail_type LIMIT 1)

@@ -1,5 +1,6 @@
 CREATE OR REPLACE FUNCTION outbox.enqueue_batch_faults(p_rows jsonb) RETURNS jsonb
-LANGUAGE plpgsql STABLE
+LANGUAGE plpgsql STABLE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
   RETURN (

@@ -3,7 +3,8 @@ CREATE OR REPLACE FUNCTION outbox.find_enqueued(
   p_outbox_id uuid,
   OUT participant_id text, OUT tenant_id uuid, OUT rail_type text, OUT payload jsonb, OUT sequence_id bigint
 )
-LANGUAGE plpgsql
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
 BEGIN

@@ -2,7 +2,8 @@ CREATE OR REPLACE FUNCTION outbox.find_same_enqueued(
   p_instruction_id text, p_participant_id text, p_idempotency_key text, p_rail_type text, p_payload jsonb, p_tenant_id uuid,
   OUT outbox_id uuid, OUT sequence_id bigint
 )
-LANGUAGE plpgsql
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
 DECLARE

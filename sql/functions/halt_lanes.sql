@@ -1,5 +1,6 @@
 CREATE OR REPLACE FUNCTION outbox.halt_lanes(p_failed_ids uuid[], p_actor text) RETURNS void
-LANGUAGE plpgsql
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
   WITH halted AS (

@@ -1,7 +1,8 @@
 -- The rows of locked lanes that a worker still holds, and which of them it asked about.
 CREATE OR REPLACE FUNCTION outbox.held_rows(p_turn_ids bigint[], p_worker_id text, p_outbox_ids uuid[], p_lease_tokens uuid[], p_now timestamptz)
 RETURNS TABLE (turn_id bigint, tuple tid, outbox_id uuid, lane_position bigint, unordered boolean, asked boolean)
-LANGUAGE plpgsql ROWS 500
+LANGUAGE plpgsql SECURITY DEFINER ROWS 500
+SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
 BEGIN

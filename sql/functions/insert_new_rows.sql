@@ -1,5 +1,6 @@
 CREATE OR REPLACE FUNCTION outbox.insert_new_rows(p_rows outbox.payment_outbox_pending[], OUT new_ids uuid[], OUT numbers bigint[])
-LANGUAGE plpgsql
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   v_first jsonb;

@@ -9,7 +9,8 @@ CREATE OR REPLACE FUNCTION outbox.judge_outcomes(
   outbox_id uuid, n bigint, verdict text, tuple tid, attempt_no integer, state outbox.outbox_attempt_state, counted boolean,
   unordered boolean, claimed_at timestamptz, lease_token uuid, rail_reference text, rail_code text, error_code text,
   error_message text, latency_ms integer, retry_delay interval)
-LANGUAGE plpgsql ROWS 500
+LANGUAGE plpgsql SECURITY DEFINER ROWS 500
+SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
 DECLARE

@@ -2,7 +2,8 @@
 CREATE OR REPLACE FUNCTION outbox.lease_lanes(
   p_turn_ids bigint[], p_lane_rows integer, p_rows integer, p_worker_id text, p_now timestamptz, p_expires_at timestamptz
 ) RETURNS TABLE (outbox_id uuid, due_at timestamptz, waited_turn_id bigint, lane_position bigint)
-LANGUAGE plpgsql
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
 BEGIN

@@ -1,5 +1,6 @@
 CREATE OR REPLACE FUNCTION outbox.lock_lane(p_participant_id text, p_rail_type text) RETURNS outbox.payment_outbox_lanes
-LANGUAGE plpgsql
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   v_lane outbox.payment_outbox_lanes;

@@ -1,6 +1,7 @@
 -- Lane first, then its rows; lanes sorted by participant: the lock order of the whole contract.
 CREATE OR REPLACE FUNCTION outbox.lock_leased_lanes(p_worker_id text, p_outbox_ids uuid[]) RETURNS bigint[]
-LANGUAGE plpgsql
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   v_turns bigint[] := ARRAY(

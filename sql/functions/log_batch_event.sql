@@ -1,5 +1,6 @@
 CREATE OR REPLACE FUNCTION outbox.log_batch_event(p_event_type text, p_worker_id text, p_outbox_ids uuid[]) RETURNS void
-LANGUAGE plpgsql
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
   IF cardinality(p_outbox_ids) > 0 AND (SELECT s.batch_events FROM outbox.payment_outbox_settings AS s) THEN

@@ -1,5 +1,6 @@
 CREATE OR REPLACE FUNCTION outbox.make_append_only(p_schema name, p_table name) RETURNS void
-LANGUAGE plpgsql
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
   EXECUTE format('CREATE OR REPLACE TRIGGER append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON %I.%I

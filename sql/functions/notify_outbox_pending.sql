@@ -2,6 +2,7 @@
 -- a sleeping worker holds the key exclusively (or waits for it), and the shared lock is refused.
 CREATE OR REPLACE FUNCTION outbox.notify_outbox_pending() RETURNS trigger
 LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
   IF (SELECT s.wake_up FROM outbox.payment_outbox_settings AS s)

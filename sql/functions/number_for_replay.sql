@@ -1,5 +1,6 @@
 CREATE OR REPLACE FUNCTION outbox.number_for_replay(p_outbox_id uuid) RETURNS bigint
-LANGUAGE plpgsql
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   v_failure outbox.payment_outbox_failures;

@@ -1,7 +1,8 @@
 -- Locks the lane first, then the failure: the lock order of the whole contract.
 CREATE OR REPLACE FUNCTION outbox.open_failure(
   p_outbox_id uuid, OUT participant_id text, OUT rail_type text, OUT sequence_id bigint, OUT lane_id bigint, OUT halted_lane boolean)
-LANGUAGE plpgsql
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
 DECLARE

@@ -4,7 +4,8 @@ CREATE OR REPLACE FUNCTION outbox.pick_lanes(
   p_rail_types text[], p_tenant_id uuid, p_now timestamptz, p_after_due timestamptz, p_after_turn bigint, p_lanes integer,
   OUT turn_ids bigint[], OUT looked_at bigint, OUT first_due timestamptz, OUT last_due timestamptz, OUT last_turn bigint
 )
-LANGUAGE plpgsql
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
 DECLARE

@@ -1,5 +1,6 @@
 CREATE OR REPLACE FUNCTION outbox.repair_when_expired(p_worker_id text) RETURNS void
-LANGUAGE plpgsql
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   v_now timestamptz := outbox.clock();

@@ -1,6 +1,7 @@
 CREATE OR REPLACE FUNCTION outbox.requeue_expired(p_turn_ids bigint[], p_worker_id text, p_now timestamptz)
 RETURNS TABLE (outbox_id uuid, participant_id text, rail_type text, sequence_id bigint, attempt_no integer, expired_worker_id text, lane_paused boolean)
-LANGUAGE plpgsql
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
 BEGIN

@@ -1,5 +1,6 @@
 CREATE OR REPLACE FUNCTION outbox.restart_lane(p_lane_id bigint, p_head_position bigint) RETURNS void
-LANGUAGE sql
+LANGUAGE sql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
 AS $$
   INSERT INTO outbox.payment_outbox_turns (lane_id, rail_type, tenant_id, due_at, head_position)
   SELECT l.lane_id, l.rail_type, l.tenant_id, outbox.clock(), p_head_position

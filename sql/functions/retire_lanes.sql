@@ -1,7 +1,8 @@
 -- A lane that looked empty is deleted, unless a producer holds it: then a row is on its way, and
 -- the lane is looked at again soon, less and less often.
 CREATE OR REPLACE FUNCTION outbox.retire_lanes(p_lane_ids bigint[], p_head_positions bigint[], p_looks integer[]) RETURNS void
-LANGUAGE plpgsql
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   v_now    timestamptz := outbox.clock();

@@ -1,7 +1,8 @@
 -- Ends the turns of locked lanes that have nothing leased any more, and says when each lane is to
 -- be looked at next. Lanes with rows still in flight keep their turn.
 CREATE OR REPLACE FUNCTION outbox.settle_lanes(p_turn_ids bigint[]) RETURNS void
-LANGUAGE plpgsql
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   v_now   timestamptz := outbox.clock();

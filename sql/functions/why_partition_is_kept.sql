@@ -1,5 +1,6 @@
 CREATE OR REPLACE FUNCTION outbox.why_partition_is_kept(p_part outbox.payment_outbox_partitions, p_hot_since timestamptz) RETURNS text
-LANGUAGE plpgsql
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   v_recent boolean;

@@ -1,5 +1,6 @@
 CREATE OR REPLACE FUNCTION outbox.write_dead_letter(p_failed_id uuid, p_now timestamptz, p_dlq text) RETURNS void
-LANGUAGE plpgsql
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   v_id      uuid := outbox.uuidv7();
