@@ -46,15 +46,17 @@ find "${folders[@]}" -type f -print0 | sort -z |
                        | "(?<plain>(?:[^"\\]|\\.)*)" }gsx) {
         my $literal = $+{raw} // $+{plain} // next;
         my $offset = $-[0] + index($&, $literal);
+        # A backslash at the end of a line joins it to the next; blanks keep the offsets true.
+        $literal =~ s/\\(?=\n)/ /g;
         next unless $literal =~ $loud || $literal =~ $quiet;
         breach($file, $text, $offset + $-[0], "SQL in a string literal: statements belong to src/store");
       }
     }
 
-    # Comments become blanks, so that offsets stay true.
+    # Comments become blanks, so that offsets stay true; what looks like one in a string stays.
     sub without_sql_comments {
       my ($text) = @_;
-      $text =~ s{(--[^\n]*|/\*.*?\*/)}{ my $c = $1; $c =~ s/[^\n]/ /g; $c }gse;
+      $text =~ s{(\x27[^\x27]*\x27)|(--[^\n]*|/\*.*?\*/)}{ my $c = $1 // $2; $c =~ s/[^\n]/ /g unless defined $1; $c }gse;
       return $text;
     }
 

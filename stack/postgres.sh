@@ -114,7 +114,7 @@ launch() {
 
 bin_for_data() {
   local dir=$1 version
-  version=$(cat "$dir/data/PG_VERSION" 2>/dev/null) || { find_bin && return; }
+  version=$(cat "$dir/data/PG_VERSION" 2>/dev/null) || { find_bin; return; }
   local bin
   while read -r bin; do
     if [[ -x $bin/pg_ctl && $(major "$bin") == "$version" ]]; then

@@ -5,7 +5,7 @@
 if "$STACK/docker.sh" available && "$STACK/docker.sh" running postgres; then
   exec "$STACK/docker.sh" psql "$@"
 fi
-psql=$("$STACK/postgres.sh" bin)/psql
+psql=$("$STACK/postgres.sh" bin || true)/psql
 [[ -x $psql ]] || psql=$(command -v psql) || fail "psql is not installed"
 export PGPASSWORD=$PG_PASSWORD
 exec "$psql" -h localhost -p "$PG_PORT" -U trestle -d trestle "$@"

@@ -20,6 +20,8 @@ BEGIN
       RETURN;
     END IF;
   END LOOP;
+EXCEPTION WHEN lock_not_available THEN
+  RETURN QUERY SELECT 'busy', v_part.partition_name, 'not archived: it was locked, tried again at the next pass';
 END
 $$;
 COMMENT ON FUNCTION outbox.archive_oldest_partition() IS 'Takes the oldest partition whose time is over one step toward the archive, and says of the others why they are kept.';

@@ -19,7 +19,7 @@ BEGIN
     RAISE EXCEPTION 'rails.%.% is % in this configuration, but % is in force', v_other.rail, v_other.key, quote_literal(v_other.configured), quote_literal(v_other.in_force)
       USING ERRCODE = 'P7012', HINT = 'Put the new policies in force with set_rail_policies, or correct the configuration.';
   END IF;
-  RETURN COALESCE((SELECT max(y.version) FROM outbox.payment_outbox_rail_policies AS y), 0);
+  RETURN (SELECT s.policies_version FROM outbox.payment_outbox_settings AS s);
 END
 $$;
 COMMENT ON FUNCTION outbox.check_rail_policies(jsonb) IS 'Refuses (P7012) a worker whose policies are not those in force, with both values; returns the version.';

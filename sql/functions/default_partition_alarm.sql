@@ -10,6 +10,8 @@ BEGIN
   IF v_any THEN
     RETURN QUERY SELECT 'alarm', v_name, 'the default partition is not empty: upkeep did not run in time, or a clock was wrong';
   END IF;
+EXCEPTION WHEN lock_not_available THEN
+  RETURN QUERY SELECT 'busy', v_name, 'not looked at: it was locked, tried again at the next pass';
 END
 $$;
 COMMENT ON FUNCTION outbox.default_partition_alarm(name) IS 'Says so when rows fell into the default partition.';

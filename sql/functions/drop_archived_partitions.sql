@@ -8,12 +8,14 @@ DECLARE
 BEGIN
   FOR v_part IN SELECT p.* FROM outbox.payment_outbox_partitions AS p
                 WHERE p.archived_at IS NOT NULL AND p.ends_at <= outbox.clock() - v_days * interval '24 hours' LOOP
-    EXECUTE format('DROP TABLE outbox_archive.%I', v_part.partition_name);
-    DELETE FROM outbox.payment_outbox_partitions AS p WHERE p.partition_name = v_part.partition_name;
-    RETURN QUERY SELECT 'dropped', v_part.partition_name, format('older than drop_after_days = %s', v_days);
+    BEGIN
+      EXECUTE format('DROP TABLE outbox_archive.%I', v_part.partition_name);
+      DELETE FROM outbox.payment_outbox_partitions AS p WHERE p.partition_name = v_part.partition_name;
+      RETURN QUERY SELECT 'dropped', v_part.partition_name, format('older than drop_after_days = %s', v_days);
+    EXCEPTION WHEN lock_not_available THEN
+      RETURN QUERY SELECT 'busy', v_part.partition_name, 'not dropped: somebody is reading it, tried again at the next pass';
+    END;
   END LOOP;
-EXCEPTION WHEN lock_not_available THEN
-  RETURN QUERY SELECT 'busy', v_part.partition_name, 'not dropped: somebody is reading it, tried again at the next pass';
 END
 $$;
 COMMENT ON FUNCTION outbox.drop_archived_partitions() IS 'Drops archived partitions older than drop_after_days; nothing where that is not set.';

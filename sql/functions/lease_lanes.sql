@@ -17,7 +17,8 @@ BEGIN
     CROSS JOIN LATERAL (
       SELECT * FROM outbox.lane_rows(l.participant_id, l.rail_type, l.solo_sequence_id, t.head_position) AS r
       ORDER BY r.lane_position LIMIT p_lane_rows) AS r
-    WHERE t.turn_id = ANY (p_turn_ids)),
+    WHERE t.turn_id = ANY (p_turn_ids)
+      AND (l.solo_sequence_id = 0 OR NOT outbox.main_lane_is_paused(l.participant_id, l.rail_type))),
   taken AS MATERIALIZED (
     SELECT a.* FROM ahead AS a WHERE a.free
     ORDER BY a.due_at, a.turn_id, a.lane_position LIMIT p_rows),

@@ -24,7 +24,14 @@ BEGIN
     RETURN;
   END IF;
 
-  RETURN QUERY SELECT * FROM outbox.requeue_expired(v_turns, p_worker_id, v_now);
+  FOR outbox_id, participant_id, rail_type, sequence_id, attempt_no, expired_worker_id, lane_paused IN
+    SELECT * FROM outbox.requeue_expired(v_turns, p_worker_id, v_now)
+  LOOP
+    -- On a rail without order the row waits in a lane of its own.
+    PERFORM outbox.admit_to_lane(p.participant_id, p.rail_type, p.sequence_id, p.tenant_id, p.sequence_id, p.next_attempt_at)
+    FROM outbox.payment_outbox_pending AS p WHERE p.outbox_id = repair_expired_leases.outbox_id AND p.solo;
+    RETURN NEXT;
+  END LOOP;
   PERFORM outbox.settle_lanes(v_turns);
 END
 $$;

@@ -7,9 +7,10 @@ AS $$
 BEGIN
   RETURN QUERY
   WITH expired AS MATERIALIZED (
-    SELECT r.*, l.lane_id, y.last_no, y.zombies
+    SELECT r.*, l.lane_id, y.last_no, y.zombies, COALESCE(o.ordering = 'none', false) AS unordered
     FROM outbox.payment_outbox_turns AS t
     JOIN outbox.payment_outbox_lanes AS l ON l.lane_id = t.lane_id
+    LEFT JOIN outbox.payment_outbox_rail_policies AS o ON o.rail_type = l.rail_type AND o.in_force
     CROSS JOIN LATERAL outbox.lane_rows(l.participant_id, l.rail_type, l.solo_sequence_id, t.head_position) AS r
     CROSS JOIN LATERAL (
       SELECT COALESCE(max(a.attempt_no), 0) AS last_no, count(*) FILTER (WHERE a.state = 'ZOMBIE_REQUEUE') AS zombies
@@ -18,7 +19,7 @@ BEGIN
   requeued AS (
     UPDATE outbox.payment_outbox_pending AS p
     SET claimed_by = NULL, claimed_at = NULL, lease_token = NULL, lease_expires_at = NULL, turn_id = NULL,
-        attempt_count = GREATEST(p.attempt_count, x.last_no + 1), next_attempt_at = p_now + interval '1 second'
+        attempt_count = GREATEST(p.attempt_count, x.last_no + 1), next_attempt_at = p_now + interval '1 second', solo = p.solo OR x.unordered
     FROM expired AS x WHERE p.ctid = x.tuple
     RETURNING p.*, x.lane_id, x.last_no, x.zombies, x.claimed_by AS old_worker, x.claimed_at AS old_claimed_at, x.lease_token AS old_token),
   entered AS (

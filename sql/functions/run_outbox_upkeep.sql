@@ -7,14 +7,26 @@ SET lock_timeout = '200ms'
 AS $$
 DECLARE
   v_parent name;
+  v_step   text;
 BEGIN
   IF NOT pg_try_advisory_xact_lock(outbox.wake_up_key() + 1) THEN
     RETURN QUERY SELECT 'busy', NULL::name, 'upkeep is running in another session';
     RETURN;
   END IF;
   FOREACH v_parent IN ARRAY ARRAY['payment_outbox_attempts', 'payment_outbox_events']::name[] LOOP
-    RETURN QUERY SELECT * FROM outbox.create_partitions(v_parent);
-    RETURN QUERY SELECT * FROM outbox.default_partition_alarm(v_parent);
+    FOR action, partition_name, detail IN
+      SELECT * FROM outbox.default_partition_alarm(v_parent) UNION ALL SELECT * FROM outbox.create_partitions(v_parent)
+    LOOP
+      RETURN NEXT;
+      v_step := COALESCE(v_step, NULLIF(action, 'alarm'));
+    END LOOP;
+    -- Locks are held until the commit: none is waited for while another keeps people waiting.
+    IF v_step IS NOT NULL THEN
+      IF v_step = 'created' THEN
+        RETURN QUERY SELECT 'again', NULL::name, 'there may be more';
+      END IF;
+      RETURN;
+    END IF;
   END LOOP;
   -- From here on every transaction is younger than the end of these partitions.
   UPDATE outbox.payment_outbox_partitions AS p SET closing_xid = pg_current_xact_id()

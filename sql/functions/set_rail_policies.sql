@@ -7,8 +7,7 @@ DECLARE
 BEGIN
   PERFORM outbox.check_actor(p_actor, p_reason), outbox.check_policies_input(p_policies);
   -- One at a time: two new versions at once would leave it open which of them is in force.
-  LOCK TABLE outbox.payment_outbox_rail_policies IN SHARE ROW EXCLUSIVE MODE;
-  SELECT COALESCE(max(y.version), 0) + 1 INTO v_version FROM outbox.payment_outbox_rail_policies AS y;
+  UPDATE outbox.payment_outbox_settings AS s SET policies_version = s.policies_version + 1 RETURNING s.policies_version INTO v_version;
   UPDATE outbox.payment_outbox_rail_policies SET in_force = false WHERE in_force;
   INSERT INTO outbox.payment_outbox_rail_policies (version, rail_type, ordering, on_failed, delivery, dlq, in_force, set_by, set_at)
   SELECT v_version, r.key, d.p ->> 'ordering', d.p ->> 'on_failed', d.p ->> 'delivery', d.p ->> 'dlq', true, p_actor, outbox.clock()

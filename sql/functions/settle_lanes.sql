@@ -25,7 +25,8 @@ BEGIN
     DELETE FROM outbox.payment_outbox_turns AS t USING over AS o WHERE t.turn_id = o.turn_id),
   running AS (
     SELECT o.* FROM over AS o JOIN outbox.payment_outbox_lanes AS l ON l.lane_id = o.lane_id
-    WHERE l.paused_at IS NULL AND l.halted_by IS NULL),
+    WHERE l.paused_at IS NULL AND l.halted_by IS NULL
+      AND (l.solo_sequence_id = 0 OR NOT outbox.main_lane_is_paused(l.participant_id, l.rail_type))),
   next AS (
     INSERT INTO outbox.payment_outbox_turns (lane_id, rail_type, tenant_id, due_at, head_position)
     SELECT o.lane_id, o.rail_type, o.tenant_id, GREATEST(o.next_attempt_at, v_now), o.lane_position

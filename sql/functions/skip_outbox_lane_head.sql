@@ -8,7 +8,7 @@ DECLARE
   v_lane   outbox.payment_outbox_lanes;
   v_head   record;
   v_turn   bigint;
-  v_worker text := left('operator:' || p_actor, 255);
+  v_worker text := left('operator:' || p_actor, 70);
   v_now    timestamptz := outbox.clock();
 BEGIN
   PERFORM outbox.check_actor(p_actor, p_reason);

@@ -19,6 +19,13 @@ BEGIN
              WHERE f.outbox_id >= p_part.from_id AND f.outbox_id < p_part.to_id AND f.resolution IS NULL) THEN
     RETURN 'a FAILED row of its time is neither replayed nor dismissed';
   END IF;
+  -- The key stays with the row that was enqueued: as long as its replay's own would.
+  IF EXISTS (SELECT FROM outbox.payment_outbox_failures AS f
+             JOIN outbox.payment_outbox_partitions AS h ON h.parent_name = p_part.parent_name AND h.archived_at IS NULL
+               AND h.from_id > p_part.from_id AND f.replay_outbox_id >= h.from_id AND f.replay_outbox_id < h.to_id
+             WHERE f.outbox_id >= p_part.from_id AND f.outbox_id < p_part.to_id) THEN
+    RETURN 'a row of its time was replayed in a partition that is still hot';
+  END IF;
   -- A table that is only appended to has its newest rows at the end: look there first, so that a
   -- partition that is kept costs no whole scan in each pass.
   EXECUTE format('SELECT EXISTS (SELECT FROM outbox.%1$I WHERE ctid >= format(''(%%s,0)'', GREATEST(pg_relation_size(%2$L) / current_setting(''block_size'')::integer - 256, 0))::tid AND completed_at > $1)

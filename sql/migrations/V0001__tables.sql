@@ -15,12 +15,13 @@ CREATE TABLE outbox.payment_outbox_settings (
   only_row          boolean PRIMARY KEY DEFAULT true CHECK (only_row),
   batch_events      boolean NOT NULL DEFAULT true,
   wake_up           boolean NOT NULL DEFAULT true,
+  policies_version  integer NOT NULL DEFAULT 0,
   hot_days          integer NOT NULL DEFAULT 7 CHECK (hot_days BETWEEN 1 AND 3650),
   drop_after_days   integer CHECK (drop_after_days > hot_days),
   partition_days    integer NOT NULL DEFAULT 1 CHECK (partition_days BETWEEN 1 AND 366),
   partitions_ahead  integer NOT NULL DEFAULT 3 CHECK (partitions_ahead BETWEEN 1 AND 60)
 );
-COMMENT ON TABLE outbox.payment_outbox_settings IS 'One row: what an operator may switch. Changed by set_outbox_settings.';
+COMMENT ON TABLE outbox.payment_outbox_settings IS 'One row: what an operator may switch, by set_outbox_settings, and which version of the rail policies is in force.';
 INSERT INTO outbox.payment_outbox_settings DEFAULT VALUES;
 
 CREATE TABLE outbox.payment_outbox_rail_policies (

@@ -7,7 +7,7 @@ SELECT p.outbox_id, p.tenant_id, p.instruction_id, p.participant_id, p.sequence_
        CASE WHEN p.lease_expires_at <= clock_timestamp() THEN 'lease expired'
             WHEN p.lease_token IS NOT NULL THEN 'leased'
             WHEN l.halted_by IS NOT NULL THEN 'halted'
-            WHEN l.paused_at IS NOT NULL THEN 'paused'
+            WHEN l.paused_at IS NOT NULL OR (p.solo AND m.paused_at IS NOT NULL) THEN 'paused'
             WHEN h.blocked THEN 'blocked'
             WHEN p.next_attempt_at > clock_timestamp() THEN 'delayed'
             ELSE 'due' END AS derived_state
@@ -15,6 +15,8 @@ FROM outbox.payment_outbox_pending AS p
 LEFT JOIN outbox.payment_outbox_lanes AS l
   ON l.participant_id = p.participant_id AND l.rail_type = p.rail_type
  AND l.solo_sequence_id = CASE WHEN p.solo THEN p.sequence_id ELSE 0 END
+LEFT JOIN outbox.payment_outbox_lanes AS m
+  ON m.participant_id = p.participant_id AND m.rail_type = p.rail_type AND m.solo_sequence_id = 0
 LEFT JOIN LATERAL (
   SELECT t.state, t.attempt_no, t.error_code, t.completed_at FROM outbox.payment_outbox_attempts AS t
   WHERE t.outbox_id = p.outbox_id ORDER BY t.attempt_no DESC LIMIT 1) AS a ON p.attempt_count > 0
