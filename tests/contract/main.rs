@@ -34,6 +34,7 @@ mod ledger_keys;
 mod open_producer;
 mod ownership;
 mod plpgsql_findings;
+mod property;
 mod rail_policies;
 mod refusals;
 mod release;
