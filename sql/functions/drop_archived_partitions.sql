@@ -14,6 +14,8 @@ BEGIN
       RETURN QUERY SELECT 'dropped', v_part.partition_name, format('older than drop_after_days = %s', v_days);
     EXCEPTION WHEN lock_not_available THEN
       RETURN QUERY SELECT 'busy', v_part.partition_name, 'not dropped: somebody is reading it, tried again at the next pass';
+    WHEN dependent_objects_still_exist THEN
+      RETURN QUERY SELECT 'kept', v_part.partition_name, 'not dropped: another object, a view for instance, depends on it';
     END;
   END LOOP;
 END

@@ -13,8 +13,9 @@ const POLICIES: &str = r#"SELECT outbox.set_rail_policies(
     '{"strict": {}, "halting": {"on_failed": "halt", "dlq": "ledger"}, "free": {"ordering": "none"}}', 'test', 'a case')"#;
 
 /// No step is to wait for another transaction unless the model says so; then it is left out.
-/// A plan that is made for each call costs more here than what it does.
-const SETTINGS: &str = "SET lock_timeout = '3s'; SET plan_cache_mode = force_generic_plan";
+/// And none goes on for ever. A plan that is made for each call costs more here than what it does.
+const SETTINGS: &str = "SET lock_timeout = '3s'; SET statement_timeout = '20s'; \
+    SET plan_cache_mode = force_generic_plan";
 
 /// Ids that go by the clock of the case, so that its rows get old with it; and days that are short
 /// enough to see the end of several.

@@ -149,7 +149,7 @@ impl<'a> Case<'a> {
                 self.dismiss(*session, self.failure(*failure)).await
             }
             Step::Age => self.age().await,
-            Step::Upkeep { session } => self.upkeep(*session).await,
+            Step::Upkeep { session } => self.upkeep(*session).await.map(drop),
             _ => unreachable!("{step:?} has been taken"),
         }
     }

@@ -109,6 +109,13 @@ async fn without_the_lane_check_an_interleaving_breaks_the_contract() {
 }
 
 #[tokio::test]
+async fn without_taking_the_lane_s_turn_an_interleaving_breaks_the_contract() {
+    let taken = "WHERE t.turn_id = k.turn_id)";
+    let left = "WHERE t.turn_id = k.turn_id AND false)";
+    assert!(finds(Some(("lease_lanes", taken, left))).await);
+}
+
+#[tokio::test]
 async fn without_the_token_check_an_interleaving_breaks_the_contract() {
     assert!(finds(Some(("judge_outcomes", "a.lease_token = r.lease_token", "true"))).await);
 }
