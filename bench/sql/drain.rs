@@ -15,9 +15,9 @@ const BATCH: i32 = 500;
 const CLAIM: &str = "SELECT outbox_id, lease_token, payload::text, participant_id \
     FROM outbox.claim_outbox_batch($1, $2, 60, ARRAY['kafka'])";
 const COMPLETE: &str = "SELECT count(*) FILTER (WHERE refusal IS NULL) FROM outbox.complete_outbox_batch($1, $2, $3, \
-    array_fill('DISPATCHED'::outbox.outbox_attempt_state, ARRAY[cardinality($2)]), \
-    p_rail_references => array_fill('payments/0@1'::text, ARRAY[cardinality($2)]), \
-    p_latencies_ms => array_fill(3, ARRAY[cardinality($2)]))";
+    array_fill('DISPATCHED'::outbox.outbox_attempt_state, ARRAY[cardinality($2::uuid[])]), \
+    p_rail_references => array_fill('payments/0@1'::text, ARRAY[cardinality($2::uuid[])]), \
+    p_latencies_ms => array_fill(3, ARRAY[cardinality($2::uuid[])]))";
 
 /// Two connections that stay open between rounds, as a worker's do.
 pub(crate) struct Workers {

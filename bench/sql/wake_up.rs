@@ -32,11 +32,9 @@ pub(crate) async fn cost(report: &mut Report) {
 
 /// Calls of eight producers while a worker sleeps, is woken (or polls), drains and sleeps again.
 async fn slot(database: &Arc<Database>, wake_up: bool) -> u64 {
-    database
-        .run(&format!(
-            "SELECT outbox.set_outbox_settings('{{\"wake_up\": {wake_up}}}', 'bench', 'bench')"
-        ))
-        .await;
+    let switch = if wake_up { "ENABLE" } else { "DISABLE" };
+    let trigger = "TRIGGER payment_outbox_pending_notify";
+    database.run(&format!("ALTER TABLE outbox.payment_outbox_pending {switch} {trigger}")).await;
     let over = Arc::new(AtomicBool::new(false));
     let sleeper = tokio::spawn(sleep_and_drain(Arc::clone(database), Arc::clone(&over)));
     let calls = enqueue::calls(database, enqueue::function(), CONNECTIONS).await;

@@ -1,13 +1,9 @@
--- Sequential scans are off because a plan that was made for a small table is kept when the table has
--- grown; without them the planner overrates the cost, and must not compile for it.
 CREATE OR REPLACE FUNCTION outbox.enqueue_payment_outbox(
   p_instruction_id text, p_participant_id text, p_idempotency_key text, p_rail_type text, p_payload jsonb,
   p_headers jsonb DEFAULT NULL, p_tenant_id uuid DEFAULT NULL, p_not_before timestamptz DEFAULT NULL
 ) RETURNS TABLE (outbox_id uuid, sequence_id bigint, is_new boolean)
 LANGUAGE plpgsql SECURITY DEFINER ROWS 1
 SET search_path = pg_catalog, pg_temp
-SET enable_seqscan = off
-SET jit = off
 AS $$
 #variable_conflict use_column
 DECLARE
@@ -29,8 +25,9 @@ BEGIN
   ON CONFLICT DO NOTHING;
   IF NOT FOUND THEN
     PERFORM outbox.bump_participant_outbox_seq(p_participant_id, p_tenant_id, -1);
-    RETURN QUERY SELECT f.outbox_id, f.sequence_id, false
+    SELECT f.outbox_id, f.sequence_id, false INTO outbox_id, sequence_id, is_new
     FROM outbox.find_same_enqueued(p_instruction_id, p_participant_id, p_idempotency_key, p_rail_type, p_payload, p_tenant_id) AS f;
+    RETURN NEXT;
     RETURN;
   END IF;
 
@@ -45,9 +42,19 @@ BEGIN
   VALUES (
     v_id, p_tenant_id, p_instruction_id, p_participant_id, v_seq, v_seq, p_idempotency_key, p_rail_type,
     p_payload, COALESCE(p_headers, '{}'), v_due, v_now, v_solo);
-  PERFORM outbox.admit_to_lane(p_participant_id, p_rail_type, CASE WHEN v_solo THEN v_seq ELSE 0 END, p_tenant_id, v_seq, v_due);
+  -- The first look of admit_to_lane, here because a lane that exists is the usual case.
+  PERFORM FROM outbox.payment_outbox_lanes AS l
+  WHERE l.participant_id = p_participant_id AND l.rail_type = p_rail_type
+    AND l.solo_sequence_id = CASE WHEN v_solo THEN v_seq ELSE 0 END
+  FOR KEY SHARE;
+  IF NOT FOUND THEN
+    PERFORM outbox.admit_to_lane(p_participant_id, p_rail_type, CASE WHEN v_solo THEN v_seq ELSE 0 END, p_tenant_id, v_seq, v_due);
+  END IF;
 
-  RETURN QUERY SELECT v_id, v_seq, true;
+  outbox_id := v_id;
+  sequence_id := v_seq;
+  is_new := true;
+  RETURN NEXT;
 END
 $$;
 COMMENT ON FUNCTION outbox.enqueue_payment_outbox(text, text, text, text, jsonb, jsonb, uuid, timestamptz) IS 'Enqueues one row in the caller''s transaction. The same (p_instruction_id, p_idempotency_key) returns the same row, pending or finished; another payload, participant, tenant or rail under a used key is P7004.';

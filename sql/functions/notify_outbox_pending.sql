@@ -2,11 +2,10 @@
 -- a sleeping worker holds the key exclusively (or waits for it), and the shared lock is refused.
 CREATE OR REPLACE FUNCTION outbox.notify_outbox_pending() RETURNS trigger
 LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-  IF (SELECT s.wake_up FROM outbox.payment_outbox_settings AS s)
-     AND NOT pg_catalog.pg_try_advisory_xact_lock_shared(outbox.wake_up_key()) THEN
+  IF NOT pg_catalog.pg_try_advisory_xact_lock_shared(outbox.wake_up_key())
+     AND (SELECT s.wake_up FROM outbox.payment_outbox_settings AS s) THEN
     PERFORM pg_catalog.pg_notify('outbox_pending', 'new_work');
   END IF;
   RETURN NULL;

@@ -4,10 +4,11 @@ use tokio_postgres::Client;
 
 use crate::support::Database;
 
-/// Pure functions, which need neither rights nor a search_path of their own, with the reason. Nobody
+/// Functions that need neither rights nor a search_path of their own, with the reason. Nobody
 /// is granted any of them: they run inside a definer function, with its rights and its search_path.
-const PURE: [(&str, &str); 24] = [
+const PURE: [(&str, &str); 26] = [
     ("asked_outcomes", "turns arrays into rows"),
+    ("bump_participant_outbox_seq", "runs inside enqueue for every row"),
     ("check_actor", "looks at its arguments and at the isolation level"),
     ("check_batch_size", "looks at its arguments"),
     ("check_delay_seconds", "looks at its arguments"),
@@ -20,6 +21,7 @@ const PURE: [(&str, &str); 24] = [
     ("enqueue_batch_fault", "looks at its argument"),
     ("enqueue_fault", "looks at its arguments"),
     ("lane_rows", "folded into its callers, so that their LIMIT reaches the index"),
+    ("notify_outbox_pending", "a trigger whose every name is qualified, fired for every row"),
     ("outbox_retry_delay", "arithmetic"),
     ("place_in_batch", "turns arrays into rows"),
     ("rail_policy_defaults", "completes a JSON object"),
@@ -37,7 +39,7 @@ const PURE: [(&str, &str); 24] = [
 const CONSTANT: &str = "wake_up_key";
 
 /// Run with the rights of whoever writes the table, but pinned: that may be a superuser.
-const TRIGGERS: [&str; 3] = ["notify_outbox_pending", "refuse_change", "refuse_truncate"];
+const TRIGGERS: [&str; 2] = ["refuse_change", "refuse_truncate"];
 
 /// $1 are the pure functions, $2 the triggers.
 const FUNCTION_FLAWS: &str = "
