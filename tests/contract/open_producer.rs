@@ -69,7 +69,7 @@ async fn an_open_producer_blocks_no_step_of_a_worker() {
 #[tokio::test]
 async fn a_producer_that_locks_its_lane_would_hide_it_from_claims() {
     let database = Database::new().await;
-    database.take_out("admit_to_lane", "FOR KEY SHARE", "FOR UPDATE").await;
+    database.take_out("enqueue_payment_outbox", "FOR KEY SHARE", "FOR UPDATE").await;
     assert_eq!(work_beside_producer(&database).await, Ok(vec![]));
 }
 
@@ -103,7 +103,7 @@ async fn a_lane_that_went_idle_is_not_lost_to_an_open_producer() {
 #[tokio::test]
 async fn a_producer_that_does_not_hold_its_lane_loses_it() {
     let database = Database::new().await;
-    database.take_out("admit_to_lane", "FOR KEY SHARE;", ";").await;
+    database.take_out("enqueue_payment_outbox", "FOR KEY SHARE;", ";").await;
     assert_eq!(claimed_after_idle(&database).await, 0);
 }
 
