@@ -62,7 +62,7 @@ BEGIN
            p.payload, p.attempt_count, p.lease_token, p.lease_expires_at, p.headers, p.tenant_id,
            p.created_at, p.claimed_at, p.replay_of, p.dead_letter_of
     FROM unnest(v_ids) WITH ORDINALITY AS i (outbox_id, n)
-    JOIN outbox.payment_outbox_pending AS p ON p.outbox_id = i.outbox_id
+    CROSS JOIN LATERAL (SELECT * FROM outbox.payment_outbox_pending AS p WHERE p.outbox_id = i.outbox_id OFFSET 0) AS p
     ORDER BY i.n;
 END
 $$;

@@ -1,4 +1,6 @@
 -- The rows of locked lanes that a worker still holds, and which of them it asked about.
+-- OFFSET 0: one look-up for each lane, whatever the planner thinks. To join whole tables would walk
+-- over all that an old snapshot keeps from being cleaned away.
 CREATE OR REPLACE FUNCTION outbox.held_rows(p_turn_ids bigint[], p_worker_id text, p_outbox_ids uuid[], p_lease_tokens uuid[], p_now timestamptz)
 RETURNS TABLE (turn_id bigint, tuple tid, outbox_id uuid, lane_position bigint, unordered boolean, asked boolean)
 LANGUAGE plpgsql SECURITY DEFINER ROWS 500
@@ -18,7 +20,7 @@ BEGIN
   RETURN QUERY
     SELECT t.turn_id, r.tuple, r.outbox_id, r.lane_position, COALESCE(y.ordering = 'none', false), a.outbox_id IS NOT NULL
     FROM outbox.payment_outbox_turns AS t
-    JOIN outbox.payment_outbox_lanes AS l ON l.lane_id = t.lane_id
+    CROSS JOIN LATERAL (SELECT * FROM outbox.payment_outbox_lanes AS l WHERE l.lane_id = t.lane_id OFFSET 0) AS l
     LEFT JOIN outbox.payment_outbox_rail_policies AS y ON y.rail_type = l.rail_type AND y.in_force
     CROSS JOIN LATERAL outbox.lane_rows(l.participant_id, l.rail_type, l.solo_sequence_id, t.head_position) AS r
     LEFT JOIN outbox.asked_outcomes(p_outbox_ids, p_lease_tokens, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL) AS a

@@ -1,6 +1,8 @@
 -- Outcomes are taken as a prefix of their lane. A row is recorded when the worker still holds it and
 -- every earlier row of the lane that is under the same lease is recorded too; what stands behind a
 -- row that has to be tried again (or that halts the lane) is given back unsent.
+-- OFFSET 0: one look-up for each lane, whatever the planner thinks. To join whole tables would walk
+-- over all that an old snapshot keeps from being cleaned away.
 CREATE OR REPLACE FUNCTION outbox.judge_outcomes(
   p_turn_ids bigint[], p_worker_id text, p_now timestamptz,
   p_outbox_ids uuid[], p_lease_tokens uuid[], p_states outbox.outbox_attempt_state[], p_rail_references text[], p_rail_codes text[],
@@ -24,7 +26,7 @@ BEGIN
   leased AS MATERIALIZED (
     SELECT r.*, l.rail_type, COALESCE(y.ordering = 'none', false) AS unordered, COALESCE(y.on_failed = 'halt', false) AS halts
     FROM outbox.payment_outbox_turns AS t
-    JOIN outbox.payment_outbox_lanes AS l ON l.lane_id = t.lane_id
+    CROSS JOIN LATERAL (SELECT * FROM outbox.payment_outbox_lanes AS l WHERE l.lane_id = t.lane_id OFFSET 0) AS l
     LEFT JOIN outbox.payment_outbox_rail_policies AS y ON y.rail_type = l.rail_type AND y.in_force
     CROSS JOIN LATERAL outbox.lane_rows(l.participant_id, l.rail_type, l.solo_sequence_id, t.head_position) AS r
     WHERE t.turn_id = ANY (p_turn_ids) AND r.turn_id = t.turn_id AND r.lane_position <= t.last_position),

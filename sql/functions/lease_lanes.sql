@@ -1,4 +1,6 @@
 -- The contiguous due prefix of each lane: a row that waits holds up what is behind it.
+-- OFFSET 0: one look-up for each lane, whatever the planner thinks. To join whole tables would walk
+-- over all that an old snapshot keeps from being cleaned away.
 CREATE OR REPLACE FUNCTION outbox.lease_lanes(
   p_turn_ids bigint[], p_lane_rows integer, p_rows integer, p_worker_id text, p_now timestamptz, p_expires_at timestamptz
 ) RETURNS TABLE (outbox_id uuid, due_at timestamptz, waited_turn_id bigint, lane_position bigint)
@@ -13,7 +15,7 @@ BEGIN
            bool_and(r.next_attempt_at <= p_now AND r.lease_token IS NULL)
              OVER (PARTITION BY t.turn_id ORDER BY r.lane_position) AS free
     FROM outbox.payment_outbox_turns AS t
-    JOIN outbox.payment_outbox_lanes AS l ON l.lane_id = t.lane_id
+    CROSS JOIN LATERAL (SELECT * FROM outbox.payment_outbox_lanes AS l WHERE l.lane_id = t.lane_id OFFSET 0) AS l
     CROSS JOIN LATERAL (
       SELECT * FROM outbox.lane_rows(l.participant_id, l.rail_type, l.solo_sequence_id, t.head_position) AS r
       ORDER BY r.lane_position LIMIT p_lane_rows) AS r
@@ -23,8 +25,8 @@ BEGIN
     SELECT a.* FROM ahead AS a WHERE a.free
     ORDER BY a.due_at, a.turn_id, a.lane_position LIMIT p_rows),
   waited AS (
-    DELETE FROM outbox.payment_outbox_turns AS t USING (SELECT DISTINCT k.turn_id FROM taken AS k) AS k
-    WHERE t.turn_id = k.turn_id),
+    DELETE FROM outbox.payment_outbox_turns AS t
+    WHERE t.turn_id = ANY (ARRAY(SELECT DISTINCT k.turn_id FROM taken AS k))),
   leased AS (
     INSERT INTO outbox.payment_outbox_turns AS t (lane_id, rail_type, tenant_id, due_at, head_position, last_position, worker_id)
     SELECT k.lane_id, min(k.rail_type), (array_agg(k.tenant_id))[1], p_expires_at, min(k.lane_position), max(k.lane_position), p_worker_id

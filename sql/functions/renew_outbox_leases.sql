@@ -25,7 +25,7 @@ BEGIN
     RETURNING p.outbox_id, p.lease_expires_at, h.asked),
   later AS (
     UPDATE outbox.payment_outbox_turns AS t SET due_at = GREATEST(t.due_at, v_expires)
-    FROM (SELECT DISTINCT h.turn_id FROM held AS h WHERE h.lane_asked) AS h WHERE t.turn_id = h.turn_id)
+    WHERE t.turn_id = ANY (ARRAY(SELECT DISTINCT h.turn_id FROM held AS h WHERE h.lane_asked)))
   SELECT r.outbox_id, r.lease_expires_at FROM renewed AS r WHERE r.asked;
 END
 $$;

@@ -15,10 +15,15 @@ BEGIN
   PERFORM outbox.check_batch_size('p_batch_size', p_batch_size), outbox.check_worker(p_worker_id);
   v_turns := ARRAY(
     SELECT t.turn_id FROM outbox.payment_outbox_turns AS t
-    JOIN outbox.payment_outbox_lanes AS l ON l.lane_id = t.lane_id
+    CROSS JOIN LATERAL (
+      SELECT FROM outbox.payment_outbox_lanes AS l WHERE l.lane_id = t.lane_id FOR NO KEY UPDATE SKIP LOCKED) AS l
     WHERE t.worker_id IS NOT NULL AND t.due_at <= v_now AND t.due_at > v_start
-    ORDER BY t.due_at LIMIT p_batch_size
-    FOR NO KEY UPDATE OF t, l SKIP LOCKED);
+    ORDER BY t.due_at LIMIT p_batch_size);
+  -- A lease that was renewed or repaired meanwhile drops out here.
+  v_turns := ARRAY(
+    SELECT t.turn_id FROM outbox.payment_outbox_turns AS t
+    WHERE t.turn_id = ANY (v_turns) AND t.due_at <= v_now
+    FOR NO KEY UPDATE SKIP LOCKED);
   IF cardinality(v_turns) = 0 THEN
     PERFORM outbox.remember_scan('outbox.repair_scan', '', v_start, v_now, v_now, outbox.clock() - v_now);
     RETURN;

@@ -3,11 +3,14 @@ LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  v_now timestamptz := outbox.clock();
+  v_now   timestamptz := outbox.clock();
+  v_start timestamptz := outbox.scan_start('outbox.repair_scan', '', v_now);
 BEGIN
   IF EXISTS (SELECT FROM outbox.payment_outbox_turns AS t
-             WHERE t.worker_id IS NOT NULL AND t.due_at <= v_now AND t.due_at > outbox.scan_start('outbox.repair_scan', '', v_now)) THEN
+             WHERE t.worker_id IS NOT NULL AND t.due_at <= v_now AND t.due_at > v_start) THEN
     PERFORM outbox.repair_expired_leases(500, p_worker_id);
+  ELSE
+    PERFORM outbox.remember_scan('outbox.repair_scan', '', v_start, v_now, v_now, outbox.clock() - v_now);
   END IF;
 END
 $$;

@@ -1,3 +1,5 @@
+-- OFFSET 0: one look-up for each lane, whatever the planner thinks. To join whole tables would walk
+-- over all that an old snapshot keeps from being cleaned away.
 CREATE OR REPLACE FUNCTION outbox.requeue_expired(p_turn_ids bigint[], p_worker_id text, p_now timestamptz)
 RETURNS TABLE (outbox_id uuid, participant_id text, rail_type text, sequence_id bigint, attempt_no integer, expired_worker_id text, lane_paused boolean)
 LANGUAGE plpgsql SECURITY DEFINER
@@ -9,7 +11,7 @@ BEGIN
   WITH expired AS MATERIALIZED (
     SELECT r.*, l.lane_id, y.last_no, y.zombies, COALESCE(o.ordering = 'none', false) AS unordered
     FROM outbox.payment_outbox_turns AS t
-    JOIN outbox.payment_outbox_lanes AS l ON l.lane_id = t.lane_id
+    CROSS JOIN LATERAL (SELECT * FROM outbox.payment_outbox_lanes AS l WHERE l.lane_id = t.lane_id OFFSET 0) AS l
     LEFT JOIN outbox.payment_outbox_rail_policies AS o ON o.rail_type = l.rail_type AND o.in_force
     CROSS JOIN LATERAL outbox.lane_rows(l.participant_id, l.rail_type, l.solo_sequence_id, t.head_position) AS r
     CROSS JOIN LATERAL (

@@ -21,7 +21,7 @@ BEGIN
   SELECT l.lane_id, l.rail_type, l.tenant_id,
          v_now + LEAST(0.01 * 2 ^ LEAST(e.looks, 8), 2) * interval '1 second', e.head_position, LEAST(e.looks + 1, 100)
   FROM unnest(p_lane_ids, p_head_positions, p_looks) AS e (lane_id, head_position, looks)
-  JOIN outbox.payment_outbox_lanes AS l ON l.lane_id = e.lane_id
+  CROSS JOIN LATERAL (SELECT * FROM outbox.payment_outbox_lanes AS l WHERE l.lane_id = e.lane_id OFFSET 0) AS l
   WHERE NOT EXISTS (SELECT FROM gone AS g WHERE g.lane_id = e.lane_id);
 END
 $$;

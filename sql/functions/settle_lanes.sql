@@ -1,5 +1,7 @@
 -- Ends the turns of locked lanes that have nothing leased any more, and says when each lane is to
 -- be looked at next. Lanes with rows still in flight keep their turn.
+-- OFFSET 0: one look-up for each lane, whatever the planner thinks. To join whole tables would walk
+-- over all that an old snapshot keeps from being cleaned away.
 CREATE OR REPLACE FUNCTION outbox.settle_lanes(p_turn_ids bigint[]) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
@@ -11,9 +13,11 @@ DECLARE
   v_looks integer[];
 BEGIN
   WITH over AS MATERIALIZED (
-    SELECT t.turn_id, t.lane_id, t.rail_type, t.tenant_id, t.head_position, t.empty_looks, h.lane_position, h.next_attempt_at
+    SELECT t.turn_id, t.lane_id, t.rail_type, t.tenant_id, t.head_position, t.empty_looks, h.lane_position, h.next_attempt_at,
+           l.paused_at IS NULL AND l.halted_by IS NULL
+             AND (l.solo_sequence_id = 0 OR NOT outbox.main_lane_is_paused(l.participant_id, l.rail_type)) AS runs
     FROM outbox.payment_outbox_turns AS t
-    JOIN outbox.payment_outbox_lanes AS l ON l.lane_id = t.lane_id
+    CROSS JOIN LATERAL (SELECT * FROM outbox.payment_outbox_lanes AS l WHERE l.lane_id = t.lane_id OFFSET 0) AS l
     LEFT JOIN LATERAL (
       SELECT r.lane_position, r.next_attempt_at
       FROM outbox.lane_rows(l.participant_id, l.rail_type, l.solo_sequence_id, t.head_position) AS r
@@ -22,11 +26,9 @@ BEGIN
       SELECT FROM outbox.lane_rows(l.participant_id, l.rail_type, l.solo_sequence_id, t.head_position) AS r
       WHERE r.turn_id = t.turn_id AND r.lane_position <= t.last_position)),
   ended AS (
-    DELETE FROM outbox.payment_outbox_turns AS t USING over AS o WHERE t.turn_id = o.turn_id),
+    DELETE FROM outbox.payment_outbox_turns AS t WHERE t.turn_id = ANY (ARRAY(SELECT o.turn_id FROM over AS o))),
   running AS (
-    SELECT o.* FROM over AS o JOIN outbox.payment_outbox_lanes AS l ON l.lane_id = o.lane_id
-    WHERE l.paused_at IS NULL AND l.halted_by IS NULL
-      AND (l.solo_sequence_id = 0 OR NOT outbox.main_lane_is_paused(l.participant_id, l.rail_type))),
+    SELECT o.* FROM over AS o WHERE o.runs),
   next AS (
     INSERT INTO outbox.payment_outbox_turns (lane_id, rail_type, tenant_id, due_at, head_position)
     SELECT o.lane_id, o.rail_type, o.tenant_id, GREATEST(o.next_attempt_at, v_now), o.lane_position
