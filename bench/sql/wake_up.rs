@@ -6,20 +6,25 @@ use std::time::Duration;
 
 use crate::database::Database;
 use crate::drain::Workers;
-use crate::enqueue;
+use crate::enqueue::Callers;
 use crate::report::{Bound, Report};
 
 const CONNECTIONS: usize = 8;
-const SLOTS: usize = 5;
+const SLOT: Duration = Duration::from_secs(2);
+const SLOTS: usize = 10;
+const BATCH: usize = 500;
+/// How long a worker waits after a claim that came back nearly empty.
+const DEBOUNCE: Duration = Duration::from_millis(10);
 /// How long a worker sleeps when nobody wakes it.
 const POLL: Duration = Duration::from_millis(250);
 
 pub(crate) async fn cost(report: &mut Report) {
     let database = Arc::new(Database::new("wake_up").await);
+    let callers = Callers::enqueue(&database, CONNECTIONS).await;
     let (mut with, mut without) = (0, 0);
     for _ in 0..SLOTS {
-        with += slot(&database, true).await;
-        without += slot(&database, false).await;
+        with += slot(&database, &callers, true).await;
+        without += slot(&database, &callers, false).await;
     }
     let figures = format!("{without} calls without, {with} with");
     report.ratio(
@@ -31,29 +36,33 @@ pub(crate) async fn cost(report: &mut Report) {
 }
 
 /// Calls of eight producers while a worker sleeps, is woken (or polls), drains and sleeps again.
-async fn slot(database: &Arc<Database>, wake_up: bool) -> u64 {
+async fn slot(database: &Arc<Database>, callers: &Callers, wake_up: bool) -> u64 {
     let switch = if wake_up { "ENABLE" } else { "DISABLE" };
     let trigger = "TRIGGER payment_outbox_pending_notify";
     database.run(&format!("ALTER TABLE outbox.payment_outbox_pending {switch} {trigger}")).await;
     let over = Arc::new(AtomicBool::new(false));
     let sleeper = tokio::spawn(sleep_and_drain(Arc::clone(database), Arc::clone(&over)));
-    let calls = enqueue::calls(database, enqueue::function(), CONNECTIONS).await;
+    let calls = callers.calls(SLOT).await;
     over.store(true, Ordering::Relaxed);
     sleeper.await.unwrap();
     Workers::new(database).await.drain(usize::MAX).await;
     calls
 }
 
+/// As a bridge does: it sleeps only when a claim after the debounce still finds nothing.
 async fn sleep_and_drain(database: Arc<Database>, over: Arc<AtomicBool>) {
     let workers = Workers::new(&database).await;
     let lock = database.connect().await;
     let (_listener, mut ears) = database.listen().await;
     while !over.load(Ordering::Relaxed) {
+        while workers.drain(BATCH).await.rows > 0 && !over.load(Ordering::Relaxed) {
+            tokio::time::sleep(DEBOUNCE).await;
+        }
         // Whoever enqueues from here on, until the lock is given back, notifies.
         lock.batch_execute("SELECT pg_advisory_lock(outbox.wake_up_key())").await.unwrap();
-        workers.drain(500).await;
-        let _ = tokio::time::timeout(POLL, ears.recv()).await;
+        if workers.drain(BATCH).await.rows == 0 {
+            let _ = tokio::time::timeout(POLL, ears.recv()).await;
+        }
         lock.batch_execute("SELECT pg_advisory_unlock(outbox.wake_up_key())").await.unwrap();
-        while workers.drain(500).await.rows > 0 && !over.load(Ordering::Relaxed) {}
     }
 }

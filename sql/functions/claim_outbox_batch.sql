@@ -4,7 +4,7 @@ CREATE OR REPLACE FUNCTION outbox.claim_outbox_batch(
 ) RETURNS TABLE (
   outbox_id uuid, instruction_id text, participant_id text, sequence_id bigint, idempotency_key text, rail_type text,
   payload jsonb, attempt_count integer, lease_token uuid, lease_expires_at timestamptz, headers jsonb, tenant_id uuid,
-  created_at timestamptz, claimed_at timestamptz, replay_of uuid, dead_letter_of uuid)
+  created_at timestamptz, claimed_at timestamptz, replay_of uuid, dead_letter_of uuid, zombie_count bigint)
 LANGUAGE plpgsql SECURITY DEFINER ROWS 500
 SET search_path = pg_catalog, pg_temp
 SET enable_seqscan = off
@@ -60,7 +60,11 @@ BEGIN
   RETURN QUERY
     SELECT p.outbox_id, p.instruction_id, p.participant_id, p.sequence_id, p.idempotency_key, p.rail_type,
            p.payload, p.attempt_count, p.lease_token, p.lease_expires_at, p.headers, p.tenant_id,
-           p.created_at, p.claimed_at, p.replay_of, p.dead_letter_of
+           p.created_at, p.claimed_at, p.replay_of, p.dead_letter_of,
+           -- How often a worker was lost with it: looked up only where it can be more than once.
+           CASE WHEN p.attempt_count < 2 THEN 0 ELSE (
+             SELECT count(*) FROM outbox.payment_outbox_attempts AS a
+             WHERE a.outbox_id = p.outbox_id AND a.state = 'ZOMBIE_REQUEUE') END
     FROM unnest(v_ids) WITH ORDINALITY AS i (outbox_id, n)
     CROSS JOIN LATERAL (SELECT * FROM outbox.payment_outbox_pending AS p WHERE p.outbox_id = i.outbox_id OFFSET 0) AS p
     ORDER BY i.n;

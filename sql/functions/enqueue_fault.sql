@@ -6,12 +6,7 @@ LANGUAGE plpgsql STABLE PARALLEL SAFE
 AS $$
 BEGIN
   -- Nearly every row is good: one look at everything, and the reason only where it is needed.
-  IF btrim(p_instruction_id) <> '' AND octet_length(p_instruction_id) <= 512
-     AND btrim(p_participant_id) <> '' AND octet_length(p_participant_id) <= 512
-     AND btrim(p_idempotency_key) <> '' AND octet_length(p_idempotency_key) <= 512
-     AND p_instruction_id || p_participant_id || p_idempotency_key !~ '[[:cntrl:]]'
-     AND p_rail_type ~ '^[a-z][a-z0-9_.-]{0,62}$' AND p_rail_type <> 'dlq'
-     AND jsonb_typeof(p_payload) = 'object' AND p_headers IS NULL AND p_not_before IS NULL THEN
+  IF outbox.enqueue_is_plain(p_instruction_id, p_participant_id, p_idempotency_key, p_rail_type, p_payload, p_headers, p_not_before) THEN
     RETURN NULL;
   END IF;
   RETURN CASE

@@ -22,11 +22,12 @@ BEGIN
     FROM outbox.payment_outbox_turns AS t
     CROSS JOIN LATERAL (SELECT * FROM outbox.payment_outbox_lanes AS l WHERE l.lane_id = t.lane_id OFFSET 0) AS l
     LEFT JOIN outbox.payment_outbox_rail_policies AS y ON y.rail_type = l.rail_type AND y.in_force
-    CROSS JOIN LATERAL outbox.lane_rows(l.participant_id, l.rail_type, l.solo_sequence_id, t.head_position) AS r
+    CROSS JOIN LATERAL (
+      SELECT * FROM outbox.lane_rows(l.participant_id, l.rail_type, l.solo_sequence_id, t.head_position) AS r
+      WHERE r.turn_id = t.turn_id AND r.lane_position <= t.last_position OFFSET 0) AS r
     LEFT JOIN outbox.asked_outcomes(p_outbox_ids, p_lease_tokens, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL) AS a
       ON a.outbox_id = r.outbox_id AND a.lease_token = r.lease_token
-    WHERE t.turn_id = ANY (p_turn_ids) AND r.turn_id = t.turn_id AND r.lane_position <= t.last_position
-      AND r.claimed_by = p_worker_id AND r.lease_expires_at > p_now;
+    WHERE t.turn_id = ANY (p_turn_ids) AND r.claimed_by = p_worker_id AND r.lease_expires_at > p_now;
 END
 $$;
 COMMENT ON FUNCTION outbox.held_rows(bigint[], text, uuid[], uuid[], timestamptz) IS 'The rows of locked lanes that a worker still holds, and which of them it asked about.';

@@ -28,8 +28,10 @@ BEGIN
     FROM outbox.payment_outbox_turns AS t
     CROSS JOIN LATERAL (SELECT * FROM outbox.payment_outbox_lanes AS l WHERE l.lane_id = t.lane_id OFFSET 0) AS l
     LEFT JOIN outbox.payment_outbox_rail_policies AS y ON y.rail_type = l.rail_type AND y.in_force
-    CROSS JOIN LATERAL outbox.lane_rows(l.participant_id, l.rail_type, l.solo_sequence_id, t.head_position) AS r
-    WHERE t.turn_id = ANY (p_turn_ids) AND r.turn_id = t.turn_id AND r.lane_position <= t.last_position),
+    CROSS JOIN LATERAL (
+      SELECT * FROM outbox.lane_rows(l.participant_id, l.rail_type, l.solo_sequence_id, t.head_position) AS r
+      WHERE r.turn_id = t.turn_id AND r.lane_position <= t.last_position OFFSET 0) AS r
+    WHERE t.turn_id = ANY (p_turn_ids)),
   -- The ledger is the truth about attempts; the bounds let it read the partitions concerned alone.
   tried AS MATERIALIZED (
     SELECT a.outbox_id, max(a.attempt_no) AS last_no, count(*) FILTER (WHERE a.state = 'RETRYABLE' AND a.counted) AS retries,

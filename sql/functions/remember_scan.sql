@@ -8,7 +8,7 @@ DECLARE
   v_from float8 := date_part('epoch', p_first - interval '250 milliseconds');
 BEGIN
   IF p_start = '-infinity' THEN
-    PERFORM set_config(p_hint, concat_ws('|', v_from, date_part('epoch', p_now + LEAST(20 * p_took, interval '5 seconds')), p_scope), false);
+    PERFORM set_config(p_hint, concat_ws('|', v_from, date_part('epoch', p_now + LEAST(20 * p_took, interval '30 seconds')), p_scope), false);
   ELSE
     PERFORM set_config(p_hint, concat_ws('|', v_from, split_part(current_setting(p_hint), '|', 2), p_scope), false);
   END IF;

@@ -13,11 +13,13 @@ BEGIN
     FROM outbox.payment_outbox_turns AS t
     CROSS JOIN LATERAL (SELECT * FROM outbox.payment_outbox_lanes AS l WHERE l.lane_id = t.lane_id OFFSET 0) AS l
     LEFT JOIN outbox.payment_outbox_rail_policies AS o ON o.rail_type = l.rail_type AND o.in_force
-    CROSS JOIN LATERAL outbox.lane_rows(l.participant_id, l.rail_type, l.solo_sequence_id, t.head_position) AS r
+    CROSS JOIN LATERAL (
+      SELECT * FROM outbox.lane_rows(l.participant_id, l.rail_type, l.solo_sequence_id, t.head_position) AS r
+      WHERE r.turn_id = t.turn_id AND r.lane_position <= t.last_position OFFSET 0) AS r
     CROSS JOIN LATERAL (
       SELECT COALESCE(max(a.attempt_no), 0) AS last_no, count(*) FILTER (WHERE a.state = 'ZOMBIE_REQUEUE') AS zombies
       FROM outbox.payment_outbox_attempts AS a WHERE a.outbox_id = r.outbox_id) AS y
-    WHERE t.turn_id = ANY (p_turn_ids) AND r.turn_id = t.turn_id AND r.lane_position <= t.last_position),
+    WHERE t.turn_id = ANY (p_turn_ids)),
   requeued AS (
     UPDATE outbox.payment_outbox_pending AS p
     SET claimed_by = NULL, claimed_at = NULL, lease_token = NULL, lease_expires_at = NULL, turn_id = NULL,

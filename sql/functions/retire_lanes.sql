@@ -15,7 +15,7 @@ BEGIN
     DELETE FROM outbox.payment_outbox_lanes AS l
     USING unnest(p_lane_ids, p_head_positions) AS e (lane_id, head_position)
     WHERE l.lane_id = e.lane_id AND l.lane_id = ANY (v_locked)
-      AND NOT EXISTS (SELECT FROM outbox.lane_rows(l.participant_id, l.rail_type, l.solo_sequence_id, e.head_position))
+      AND NOT EXISTS (SELECT FROM outbox.lane_rows(l.participant_id, l.rail_type, l.solo_sequence_id, e.head_position) OFFSET 0)
     RETURNING l.lane_id)
   INSERT INTO outbox.payment_outbox_turns (lane_id, rail_type, tenant_id, due_at, head_position, empty_looks)
   SELECT l.lane_id, l.rail_type, l.tenant_id,

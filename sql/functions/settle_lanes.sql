@@ -24,7 +24,7 @@ BEGIN
       ORDER BY r.lane_position LIMIT 1) AS h ON true
     WHERE t.turn_id = ANY (p_turn_ids) AND NOT EXISTS (
       SELECT FROM outbox.lane_rows(l.participant_id, l.rail_type, l.solo_sequence_id, t.head_position) AS r
-      WHERE r.turn_id = t.turn_id AND r.lane_position <= t.last_position)),
+      WHERE r.turn_id = t.turn_id AND r.lane_position <= t.last_position OFFSET 0)),
   ended AS (
     DELETE FROM outbox.payment_outbox_turns AS t WHERE t.turn_id = ANY (ARRAY(SELECT o.turn_id FROM over AS o))),
   running AS (

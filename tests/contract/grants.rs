@@ -38,7 +38,7 @@ const MAY_READ: [(&str, &[&str]); 17] = [
 /// What the migrations' own bookkeeping, made outside of these files, adds to the list.
 const HISTORY: (&str, &[&str]) = ("schema_history", &["operator"]);
 
-const MAY_CALL: [(&str, &str); 18] = [
+const MAY_CALL: [(&str, &str); 20] = [
     ("enqueue_payment_outbox", "ingest"),
     ("enqueue_payment_outbox_batch", "ingest"),
     ("put_contact_identity", "ingest"),
@@ -49,6 +49,8 @@ const MAY_CALL: [(&str, &str); 18] = [
     ("release_outbox_leases", "executor"),
     ("repair_expired_leases", "executor"),
     ("run_outbox_upkeep", "executor"),
+    ("outbox_gauges", "executor"),
+    ("wake_up_key", "executor"),
     ("check_rail_policies", "executor"),
     ("pause_outbox_lane", "operator"),
     ("resume_outbox_lane", "operator"),

@@ -74,6 +74,8 @@ fn calls(scene: &Scene) -> Vec<(&'static str, String)> {
         ("release_outbox_leases", many(2)),
         ("repair_expired_leases", "10, 'worker'".to_owned()),
         ("run_outbox_upkeep", String::new()),
+        ("outbox_gauges", String::new()),
+        ("wake_up_key", String::new()),
         ("check_rail_policies", "'{\"ach\": {\"on_failed\": \"skip\"}}'".to_owned()),
         ("pause_outbox_lane", "'paused', 'ach', 'ops', 'why'".to_owned()),
         ("resume_outbox_lane", "'paused', 'ach', 'ops', 'why'".to_owned()),
@@ -122,11 +124,13 @@ async fn without_a_pinned_search_path_every_one_of_them_would() {
         LOOP EXECUTE format('ALTER FUNCTION %s RESET ALL', f); END LOOP; END $$";
     database.connect().await.batch_execute(unpin).await.unwrap();
     let client = set_traps(&database, &user).await;
-    for (function, told) in outcomes(&client, &scene).await {
-        assert!(
-            told.starts_with("trap ") && told.ends_with("sprung by symphony_control"),
-            "{function}: {told}"
-        );
+    // A constant calls nothing.
+    let told = outcomes(&client, &scene).await;
+    for (function, told) in told.into_iter().filter(|(function, _)| *function != "wake_up_key") {
+        let sprung = told.starts_with("trap ") && told.ends_with("sprung by symphony_control");
+        // Where the trap called count is found first, count(*) does not even parse.
+        let found = told == "count(*) specified, but count is not an aggregate function";
+        assert!(sprung || found, "{function}: {told}");
     }
 }
 

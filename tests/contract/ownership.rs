@@ -6,7 +6,7 @@ use crate::support::Database;
 
 /// Functions that need neither rights nor a search_path of their own, with the reason. Nobody
 /// is granted any of them: they run inside a definer function, with its rights and its search_path.
-const PURE: [(&str, &str); 26] = [
+const PURE: [(&str, &str); 27] = [
     ("asked_outcomes", "turns arrays into rows"),
     ("bump_participant_outbox_seq", "runs inside enqueue for every row"),
     ("check_actor", "looks at its arguments and at the isolation level"),
@@ -20,6 +20,7 @@ const PURE: [(&str, &str); 26] = [
     ("conflict_message", "makes a text"),
     ("enqueue_batch_fault", "looks at its argument"),
     ("enqueue_fault", "looks at its arguments"),
+    ("enqueue_is_plain", "looks at its arguments; folded into its callers"),
     ("lane_rows", "folded into its callers, so that their LIMIT reaches the index"),
     ("notify_outbox_pending", "a trigger whose every name is qualified, fired for every row"),
     ("outbox_retry_delay", "arithmetic"),
@@ -35,7 +36,7 @@ const PURE: [(&str, &str); 26] = [
     ("uuidv7_floor", "arithmetic"),
 ];
 
-/// A constant has nothing that a search_path could change.
+/// A constant has nothing that a search_path could change. Workers that sleep may read it.
 const CONSTANT: &str = "wake_up_key";
 
 /// Run with the rights of whoever writes the table, but pinned: that may be a superuser.
@@ -51,7 +52,7 @@ const FUNCTION_FLAWS: &str = "
       FROM f WHERE path IS DISTINCT FROM 'search_path=pg_catalog, pg_temp' AND (proname <> ALL ($1::text[]) OR path IS NOT NULL)
     UNION ALL SELECT proname || ' is executable by ' || CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END
       FROM f, aclexplode(coalesce(proacl, acldefault('f', proowner))) AS a
-      WHERE grantee = 0 OR (proname = ANY ($1::text[] || $2::text[]) AND grantee <> proowner)
+      WHERE grantee = 0 OR (proname = ANY ($1::text[] || $2::text[]) AND grantee <> proowner AND proname <> 'wake_up_key')
     UNION ALL SELECT e || ' does not exist' FROM unnest($1::text[] || $2::text[]) AS e WHERE e NOT IN (SELECT proname FROM f)";
 
 const RELATION_FLAWS: &str = "

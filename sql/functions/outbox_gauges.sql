@@ -1,0 +1,18 @@
+-- Cheap however deep the backlog is: nothing is counted beyond 100,000 rows.
+CREATE OR REPLACE FUNCTION outbox.outbox_gauges()
+RETURNS TABLE (pending_depth bigint, depth_is_exact boolean, oldest_pending_at timestamptz, dlq_depth bigint, expired_leases bigint)
+LANGUAGE sql STABLE SECURITY DEFINER ROWS 1
+SET search_path = pg_catalog, pg_temp
+AS $$
+  WITH counted AS (
+    SELECT count(*) AS n FROM (SELECT FROM outbox.payment_outbox_pending LIMIT 100001) AS p)
+  SELECT CASE WHEN c.n <= 100000 THEN c.n
+              ELSE GREATEST(c.n, (SELECT k.reltuples::bigint FROM pg_class AS k WHERE k.oid = 'outbox.payment_outbox_pending'::regclass)) END,
+         c.n <= 100000,
+         -- Ids are in the order of time.
+         (SELECT p.created_at FROM outbox.payment_outbox_pending AS p ORDER BY p.outbox_id LIMIT 1),
+         (SELECT count(*) FROM outbox.payment_outbox_failures AS f WHERE f.resolution IS NULL),
+         (SELECT count(*) FROM outbox.payment_outbox_turns AS t WHERE t.worker_id IS NOT NULL AND t.due_at <= outbox.clock())
+  FROM counted AS c
+$$;
+COMMENT ON FUNCTION outbox.outbox_gauges() IS 'What a worker''s gauges show: depth (an estimate beyond 100,000 rows), oldest row, open failures, expired leases that wait for repair (in lanes).';
