@@ -24,7 +24,7 @@ GRANT EXECUTE ON FUNCTION
   outbox.release_outbox_leases(text, uuid[], uuid[], integer),
   outbox.repair_expired_leases(integer, text),
   outbox.run_outbox_upkeep(),
-  outbox.outbox_gauges(),
+  outbox.outbox_gauges(text[]),
   outbox.wake_up_key(),
   outbox.check_rail_policies(jsonb)
 TO symphony_executor;

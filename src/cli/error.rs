@@ -4,7 +4,9 @@ use std::error::Error as _;
 
 use thiserror::Error;
 
+use crate::admin::AdminError;
 use crate::config::ConfigError;
+use crate::relay::RelayError;
 use crate::store::StoreError;
 use crate::store::migrate::MigrateError;
 
@@ -21,6 +23,14 @@ pub(super) enum CliError {
     Store(#[from] StoreError),
     #[error(transparent)]
     Migrate(#[from] MigrateError),
+    #[error(transparent)]
+    Admin(#[from] AdminError),
+    #[error(transparent)]
+    Relay(#[from] RelayError),
+    #[error(
+        "other policies are in force: put these in force with `trestle policies --apply --reason …`"
+    )]
+    OtherPolicies,
     #[error("the database is not up to date: run `trestle migrate`")]
     NotCurrent,
     #[error("{bad} of the lines were not enqueued")]
@@ -44,7 +54,12 @@ impl CliError {
     pub(super) fn exit_code(&self) -> u8 {
         match self {
             Self::Config(_) | Self::Usage(_) => WRONG_USE,
-            Self::Store(error) if error.is_configuration() => WRONG_USE,
+            Self::Store(error) | Self::Relay(RelayError::Store(error))
+                if error.is_configuration() =>
+            {
+                WRONG_USE
+            }
+            Self::Relay(RelayError::Config(_) | RelayError::NoRails) => WRONG_USE,
             _ => FAILED,
         }
     }

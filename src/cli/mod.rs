@@ -4,7 +4,9 @@ mod enqueue;
 mod error;
 mod migrate;
 mod output;
+mod policies;
 mod retention;
+mod run;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -34,6 +36,12 @@ enum Command {
     Migrate(migrate::Args),
     /// Put one payment instruction, or a file of them, into the outbox
     Enqueue(enqueue::Args),
+    /// Deliver rows to their rails until told to stop
+    Run(run::Args),
+    /// Deliver what is due, then exit
+    Drain(run::Args),
+    /// Compare the rail policies of this configuration with those in force, or put them in force
+    Policies(policies::Args),
     /// Make the ledger's partitions ahead and archive old ones, once
     Retention(retention::Args),
 }
@@ -70,6 +78,9 @@ fn start(cli: Cli) -> Result<(), CliError> {
         match cli.command {
             Command::Migrate(args) => migrate::run(args, &config).await,
             Command::Enqueue(args) => enqueue::run(args, &config).await,
+            Command::Run(args) => run::run(args, &config).await,
+            Command::Drain(args) => run::drain(args, &config).await,
+            Command::Policies(args) => policies::run(args, &config).await,
             Command::Retention(args) => retention::run(args, &config).await,
         }
     })

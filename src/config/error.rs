@@ -26,6 +26,13 @@ pub enum ConfigError {
     UnknownKey { key: String, place: String, hint: String },
     #[error("`{key}` in {place} must be {expected}, but is {actual}")]
     WrongType { key: String, place: String, expected: String, actual: &'static str },
+    #[error(
+        "`{key}.kind` must be \"kafka\" or \"http\"{}",
+        found.as_ref().map_or_else(|| ", but is missing".to_owned(), |found| format!(", not {found:?}"))
+    )]
+    RailKind { key: String, found: Option<String> },
+    #[error("`{key}` {problem}")]
+    Wrong { key: String, problem: String },
     #[error("{place}: {message}")]
     Invalid { place: String, message: String },
 }

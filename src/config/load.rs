@@ -1,21 +1,43 @@
 //! Merges the sources of configuration.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use figment::Figment;
 use figment::providers::{Env, Format, Toml};
+use figment::value::Value;
+use serde::Deserialize;
 
-use super::{Config, ConfigError, DEFAULT_FILE};
+use super::{
+    AdminConfig, Config, ConfigError, DEFAULT_FILE, DatabaseConfig, DlqConfig, RailConfig,
+    RelayConfig, check,
+};
 
 const PREFIX: &str = "TRESTLE_";
 
 /// Keys whose environment variables are read as they are, because figment re-types what it reads
 /// from the environment (`00123` becomes 123). Weakest name first.
-const RAW_KEYS: &[(&str, &[&str])] =
-    &[("database.url", &["DATABASE_URL", "TRESTLE_DATABASE__URL"])];
+const RAW_KEYS: &[(&str, &[&str])] = &[
+    ("database.url", &["DATABASE_URL", "TRESTLE_DATABASE__URL"]),
+    ("database.listen_url", &["TRESTLE_DATABASE__LISTEN_URL"]),
+];
+
+/// Where a Kafka rail without `brokers` finds them.
+const BROKERS: &str = "KAFKA_BROKERS";
+
+/// The tree as it is written; each rail is read by its kind afterwards.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Written {
+    database: DatabaseConfig,
+    relay: RelayConfig,
+    rails: BTreeMap<String, Value>,
+    dlq: Option<DlqConfig>,
+    admin: AdminConfig,
+}
 
 /// Variables with our prefix that are not configuration keys.
-const NOT_KEYS: &[&str] = &["config"];
+const NOT_KEYS: &[&str] = &["config", "log", "failpoint"];
 
 /// Reads `file` if given, else `trestle.toml` if there is one, and lays the environment over it.
 pub fn load(file: Option<&Path>) -> Result<Config, ConfigError> {
@@ -34,7 +56,44 @@ pub fn load(file: Option<&Path>) -> Result<Config, ConfigError> {
             }
         }
     }
-    figment.extract().map_err(ConfigError::from_figment)
+    let written: Written = figment.extract().map_err(ConfigError::from_figment)?;
+    let mut rails = BTreeMap::new();
+    for name in written.rails.into_keys() {
+        let rail = read_rail(&figment, &name)?;
+        rails.insert(name, rail);
+    }
+    let config = Config {
+        database: written.database,
+        relay: written.relay,
+        rails,
+        dlq: written.dlq,
+        admin: written.admin,
+    };
+    check::check(&config)?;
+    Ok(config)
+}
+
+/// Every rail by its own kind, so that an unknown key is named with the keys of that kind.
+fn read_rail(figment: &Figment, name: &str) -> Result<RailConfig, ConfigError> {
+    let key = format!("rails.{name}");
+    let kind: String = match figment.extract_inner(&format!("{key}.kind")) {
+        Ok(kind) => kind,
+        Err(_) => return Err(ConfigError::RailKind { key, found: None }),
+    };
+    match kind.as_str() {
+        "kafka" => {
+            let mut rail: super::KafkaRailConfig =
+                figment.extract_inner(&key).map_err(ConfigError::from_figment)?;
+            if rail.brokers.is_none() {
+                rail.brokers = read_raw(BROKERS)?;
+            }
+            Ok(RailConfig::Kafka(rail))
+        }
+        "http" => {
+            figment.extract_inner(&key).map(RailConfig::Http).map_err(ConfigError::from_figment)
+        }
+        _ => Err(ConfigError::RailKind { key, found: Some(kind) }),
+    }
 }
 
 fn environment() -> Env {

@@ -3,24 +3,37 @@
 //! Whatever is wrong is reported with its key, where it was set and what would be right, and
 //! never with its value: a value may be a password.
 
+mod check;
 mod error;
 mod load;
+mod rails;
+mod relay;
 mod secret;
+
+use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
 pub use error::ConfigError;
 pub use load::load;
+pub use rails::{
+    Delivery, DlqConfig, HeaderStyle, HttpRailConfig, KafkaRailConfig, OnFailed, Ordering,
+    RailConfig, SchemaChoice,
+};
+pub use relay::{AdminConfig, RelayConfig};
 pub use secret::Secret;
 
 /// The file that is read when `--config` names no other.
 pub const DEFAULT_FILE: &str = "trestle.toml";
 
 /// Everything that can be configured.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Debug)]
 pub struct Config {
     pub database: DatabaseConfig,
+    pub relay: RelayConfig,
+    pub rails: BTreeMap<String, RailConfig>,
+    pub dlq: Option<DlqConfig>,
+    pub admin: AdminConfig,
 }
 
 /// `[database]`: where the outbox lives.
@@ -29,6 +42,8 @@ pub struct Config {
 pub struct DatabaseConfig {
     /// `postgres://user:password@host:port/database`
     pub url: Option<Secret>,
+    /// A connection that does not go through a pooler, for LISTEN. Without it, `url`.
+    pub listen_url: Option<Secret>,
 }
 
 impl DatabaseConfig {

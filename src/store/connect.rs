@@ -27,7 +27,7 @@ impl Store {
     }
 }
 
-fn parse(url: &str) -> Result<Config, StoreError> {
+pub(super) fn parse(url: &str) -> Result<Config, StoreError> {
     if let Some(mode) = ["verify-full", "verify-ca"]
         .into_iter()
         .find(|mode| url.contains(&format!("sslmode={mode}")))

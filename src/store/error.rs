@@ -25,6 +25,8 @@ pub enum StoreError {
     Connect { target: String, reason: String },
     #[error("the connection to the database was lost")]
     ConnectionLost,
+    #[error("the database did not answer within {} s", .0.as_secs())]
+    TimedOut(std::time::Duration),
     #[error("the outbox is missing or outdated in this database: run `trestle migrate` ({0})")]
     NotMigrated(ServerError),
     #[error("this database user lacks a right: {0}")]
@@ -47,6 +49,15 @@ impl StoreError {
     pub fn is_about_data(&self) -> bool {
         self.server()
             .is_some_and(|error| ["22", "54", "P7"].iter().any(|c| error.code.starts_with(c)))
+    }
+
+    /// Nothing is wrong with the call: it may have been carried out, or can be made again.
+    pub fn is_connection(&self) -> bool {
+        matches!(self, Self::Connect { .. } | Self::ConnectionLost | Self::TimedOut(_))
+            || self.server().is_some_and(|error| {
+                // Connection exceptions, too many connections, operator intervention.
+                ["08", "53", "57"].iter().any(|class| error.code.starts_with(class))
+            })
     }
 
     /// The same call may succeed when made again: serialization failure or deadlock.

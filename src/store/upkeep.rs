@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::{Store, StoreError};
 
-const UPKEEP: &str =
+pub(super) const UPKEEP: &str =
     "SELECT action, partition_name::text, detail::text FROM outbox.run_outbox_upkeep()";
 
 /// One thing that upkeep did, or could not do yet.
@@ -19,15 +19,18 @@ pub struct UpkeepRow {
 impl Store {
     /// One round of upkeep. A row with the action `again` says that there is more to do.
     pub async fn run_upkeep(&self) -> Result<Vec<UpkeepRow>, StoreError> {
-        let rows = self.client.query(UPKEEP, &[]).await?;
-        rows.iter()
-            .map(|row| {
-                Ok(UpkeepRow {
-                    action: row.try_get(0)?,
-                    partition_name: row.try_get(1)?,
-                    detail: row.try_get(2)?,
-                })
-            })
-            .collect()
+        read(&self.client.query(UPKEEP, &[]).await?)
     }
+}
+
+pub(super) fn read(rows: &[tokio_postgres::Row]) -> Result<Vec<UpkeepRow>, StoreError> {
+    rows.iter()
+        .map(|row| {
+            Ok(UpkeepRow {
+                action: row.try_get(0)?,
+                partition_name: row.try_get(1)?,
+                detail: row.try_get(2)?,
+            })
+        })
+        .collect()
 }

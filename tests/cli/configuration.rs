@@ -35,6 +35,14 @@ fn a_mistyped_variable_is_refused_like_a_key() {
 }
 
 #[test]
+fn the_variables_that_are_no_configuration_are_not_taken_for_keys() {
+    let mut command = trestle("postgres://127.0.0.1:1/d", &["migrate"]);
+    let failed = command.env("TRESTLE_LOG", "debug").assert().code(1);
+    let message = String::from_utf8_lossy(&failed.get_output().stderr).into_owned();
+    assert!(message.contains("127.0.0.1:1/d"), "{message}");
+}
+
+#[test]
 fn a_broken_file_is_refused_without_its_contents() {
     for contents in [
         "[database]\nurl = \"postgres://u:hunter2@h/d\n",

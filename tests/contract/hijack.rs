@@ -74,7 +74,7 @@ fn calls(scene: &Scene) -> Vec<(&'static str, String)> {
         ("release_outbox_leases", many(2)),
         ("repair_expired_leases", "10, 'worker'".to_owned()),
         ("run_outbox_upkeep", String::new()),
-        ("outbox_gauges", String::new()),
+        ("outbox_gauges", "'{kafka}'".to_owned()),
         ("wake_up_key", String::new()),
         ("check_rail_policies", "'{\"ach\": {\"on_failed\": \"skip\"}}'".to_owned()),
         ("pause_outbox_lane", "'paused', 'ach', 'ops', 'why'".to_owned()),

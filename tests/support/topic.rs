@@ -39,13 +39,23 @@ impl Topic {
     }
 
     pub(crate) async fn with_partitions(partitions: i32) -> Self {
-        let name = format!("trestle-test-{}", Uuid::new_v4().simple());
-        let topic = NewTopic::new(&name, partitions, TopicReplication::Fixed(1));
+        let mut topic = Self::unmade();
+        topic.make(partitions).await;
+        topic
+    }
+
+    /// A name that no topic has yet.
+    pub(crate) fn unmade() -> Self {
+        Self { name: format!("trestle-test-{}", Uuid::new_v4().simple()), partitions: 0 }
+    }
+
+    pub(crate) async fn make(&mut self, partitions: i32) {
+        self.partitions = partitions;
+        let topic = NewTopic::new(&self.name, partitions, TopicReplication::Fixed(1));
         let results = admin().create_topics([&topic], &options()).await.expect("Kafka answers");
         for result in results {
             result.expect("the topic can be created");
         }
-        Self { name, partitions }
     }
 
     pub(crate) fn name(&self) -> &str {

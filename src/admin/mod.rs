@@ -1,0 +1,9 @@
+//! Lets the bridge be watched: metrics, probes and logs.
+
+mod error;
+pub mod health;
+pub mod logging;
+pub mod metrics;
+pub mod server;
+
+pub use error::AdminError;

@@ -1,0 +1,116 @@
+//! What is wrong although every value has the right type: found before the first row is claimed.
+
+use std::time::Duration;
+
+use super::{Config, ConfigError, RailConfig, RelayConfig};
+
+/// A worker needs this much of its lease to write down what happened.
+const MARGIN: Duration = Duration::from_secs(5);
+
+/// Wide enough for any machine, and no claim of the contract refuses it.
+const BATCH_SIZES: std::ops::RangeInclusive<u16> = 1..=10_000;
+const LEASES: std::ops::RangeInclusive<u16> = 10..=3_600;
+const POLLS_MS: std::ops::RangeInclusive<u64> = 10..=3_600_000;
+const MAX_DEBOUNCE_MS: u64 = 50;
+
+pub(super) fn check(config: &Config) -> Result<(), ConfigError> {
+    check_relay(&config.relay)?;
+    for (name, rail) in &config.rails {
+        check_rail(name, rail, &config.relay)?;
+    }
+    check_dlq(config)
+}
+
+fn wrong(key: impl Into<String>, problem: impl Into<String>) -> Result<(), ConfigError> {
+    Err(ConfigError::Wrong { key: key.into(), problem: problem.into() })
+}
+
+fn check_relay(relay: &RelayConfig) -> Result<(), ConfigError> {
+    if !BATCH_SIZES.contains(&relay.batch_size) {
+        return wrong("relay.batch_size", "must be from 1 to 10000");
+    }
+    if !LEASES.contains(&relay.lease_seconds) {
+        return wrong("relay.lease_seconds", "must be from 10 to 3600");
+    }
+    if !POLLS_MS.contains(&relay.poll_ms) {
+        return wrong("relay.poll_ms", "must be from 10 to 3600000");
+    }
+    if relay.debounce_ms > MAX_DEBOUNCE_MS {
+        return wrong("relay.debounce_ms", "must be at most 50: a row would wait for it");
+    }
+    Ok(())
+}
+
+fn check_rail(name: &str, rail: &RailConfig, relay: &RelayConfig) -> Result<(), ConfigError> {
+    let key = format!("rails.{name}");
+    if !is_rail_name(name) {
+        return wrong(
+            key,
+            "is not a rail name: a lower-case letter, then at most 62 of a-z 0-9 _ . -",
+        );
+    }
+    if name == "dlq" || name == "ledger" {
+        return wrong(key, "has a reserved name: dead letters are configured under [dlq]");
+    }
+    let timeout = match rail {
+        RailConfig::Kafka(_) => format!("{key}.delivery_timeout_seconds"),
+        RailConfig::Http(_) => format!("{key}.timeout_seconds"),
+    };
+    let longest = rail.longest_send();
+    if longest.is_zero() {
+        return wrong(timeout, "must be at least 1");
+    }
+    if longest + MARGIN > relay.lease() {
+        let problem = format!(
+            "is {} s, but a lease of {} s (relay.lease_seconds) covers at most {} s: make the lease longer or the time-out shorter",
+            longest.as_secs(),
+            relay.lease_seconds,
+            relay.lease().saturating_sub(MARGIN).as_secs()
+        );
+        return wrong(timeout, problem);
+    }
+    match rail {
+        RailConfig::Kafka(kafka) if kafka.brokers.is_none() => {
+            wrong(format!("{key}.brokers"), "is missing: set it, or KAFKA_BROKERS, to host:9092")
+        }
+        RailConfig::Kafka(kafka) if kafka.max_in_flight == 0 => {
+            wrong(format!("{key}.max_in_flight"), "must be at least 1")
+        }
+        RailConfig::Http(http) if http.concurrency == 0 => {
+            wrong(format!("{key}.concurrency"), "must be at least 1")
+        }
+        RailConfig::Http(http) if http.requests_per_second == Some(0) => {
+            wrong(format!("{key}.requests_per_second"), "must be at least 1")
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_dlq(config: &Config) -> Result<(), ConfigError> {
+    let Some(dlq) = &config.dlq else { return Ok(()) };
+    if dlq.rail == "ledger" {
+        return match dlq.topic {
+            Some(_) => {
+                wrong("dlq.topic", "has no meaning when dlq.rail is \"ledger\": leave it out")
+            }
+            None => Ok(()),
+        };
+    }
+    match config.rails.get(&dlq.rail) {
+        Some(RailConfig::Kafka(_)) if dlq.topic.is_none() => {
+            wrong("dlq.topic", "is missing: name the topic that carries dead letters")
+        }
+        Some(RailConfig::Kafka(_)) => Ok(()),
+        _ => wrong(
+            "dlq.rail",
+            format!("is {:?}, which is neither a Kafka rail nor \"ledger\"", dlq.rail),
+        ),
+    }
+}
+
+fn is_rail_name(name: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_.-".contains(c);
+    name.len() <= 63
+        && name.starts_with(|c: char| c.is_ascii_lowercase())
+        && name.chars().all(allowed)
+}

@@ -1,0 +1,242 @@
+//! `[rails.*]` and `[dlq]`: where rows go, and what a failure means there.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::Secret;
+use crate::delivery::Class;
+
+/// One rail. Its name in the configuration is the `rail_type` that rows carry.
+#[derive(Debug, Clone)]
+pub enum RailConfig {
+    Kafka(KafkaRailConfig),
+    Http(HttpRailConfig),
+}
+
+/// Whether the rows of a lane wait for each other.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ordering {
+    #[default]
+    Strict,
+    None,
+}
+
+/// What a FAILED row does to its lane.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnFailed {
+    /// The row goes to the DLQ and the lane goes on.
+    #[default]
+    Skip,
+    /// The lane stops until an operator decides.
+    Halt,
+}
+
+/// What a Kafka rail promises.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Delivery {
+    /// At least once, with an idempotent producer.
+    #[default]
+    Idempotent,
+}
+
+/// Which headers a Kafka record carries besides ours.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum HeaderStyle {
+    #[default]
+    Cloudevents,
+    Debezium,
+    Both,
+}
+
+/// What a payload must look like.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case", from = "String")]
+pub enum SchemaChoice {
+    /// `"payment"`: the schema that comes with the kind of rail.
+    #[default]
+    Payment,
+    /// `"any"`: every JSON object.
+    Any,
+    /// A JSON Schema of the user's own.
+    File(PathBuf),
+}
+
+impl From<String> for SchemaChoice {
+    fn from(written: String) -> Self {
+        match written.as_str() {
+            "payment" => Self::Payment,
+            "any" => Self::Any,
+            _ => Self::File(PathBuf::from(written)),
+        }
+    }
+}
+
+/// `kind = "kafka"`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KafkaRailConfig {
+    /// Read before the rest, to know which rail this is.
+    #[allow(dead_code, reason = "named here so that it is a known key")]
+    kind: String,
+    #[serde(default)]
+    pub ordering: Ordering,
+    #[serde(default)]
+    pub on_failed: OnFailed,
+    #[serde(default)]
+    pub delivery: Delivery,
+    #[serde(default)]
+    pub schema: SchemaChoice,
+    /// Another class for an error: `KAFKA_TOPIC_AUTHORIZATION_FAILED = "terminal"`.
+    #[serde(default)]
+    pub codes: BTreeMap<String, Class>,
+    /// `host:port,host:port`; without it, `KAFKA_BROKERS`.
+    pub brokers: Option<String>,
+    /// May contain `{rail_type}` and `{tenant}`.
+    pub topic: String,
+    /// Other topics that a row may name in its header `topic`.
+    #[serde(default)]
+    pub topics: Vec<String>,
+    #[serde(default)]
+    pub headers: HeaderStyle,
+    /// `ce_source` of the records.
+    #[serde(default = "default_source")]
+    pub source: String,
+    /// How long a record may be under way before it is given up as in doubt.
+    #[serde(default = "default_delivery_timeout")]
+    pub delivery_timeout_seconds: u64,
+    /// How many rows can be under way at once.
+    #[serde(default = "default_in_flight")]
+    pub max_in_flight: usize,
+    /// Any property of librdkafka.
+    #[serde(default)]
+    pub properties: BTreeMap<String, Secret>,
+}
+
+/// `kind = "http"`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HttpRailConfig {
+    /// Read before the rest, to know which rail this is.
+    #[allow(dead_code, reason = "named here so that it is a known key")]
+    kind: String,
+    #[serde(default)]
+    pub ordering: Ordering,
+    #[serde(default)]
+    pub on_failed: OnFailed,
+    #[serde(default)]
+    pub schema: SchemaChoice,
+    /// Another class for a status or the rail's own code: `HTTP_409 = "retryable"`.
+    #[serde(default)]
+    pub codes: BTreeMap<String, Class>,
+    pub url: String,
+    #[serde(default = "default_http_timeout")]
+    pub timeout_seconds: u64,
+    /// How many requests can be under way at once.
+    #[serde(default = "default_concurrency")]
+    pub concurrency: usize,
+    /// At most so many requests start in a second.
+    pub requests_per_second: Option<u32>,
+    #[serde(default = "default_idempotency_header")]
+    pub idempotency_header: String,
+    /// Whether the key stands in double quotes.
+    #[serde(default)]
+    pub idempotency_quoted: bool,
+    /// How long the receiver remembers a key. A row that is older is not sent again.
+    pub idempotency_ttl_seconds: Option<u64>,
+    pub bearer_token: Option<Secret>,
+    /// Standard Webhooks secrets (`whsec_…`), the newest first.
+    #[serde(default)]
+    pub signing_secrets: Vec<Secret>,
+    /// A private certificate authority, PEM.
+    pub ca_file: Option<PathBuf>,
+    /// A client certificate with its chain, PEM.
+    pub client_certificate_file: Option<PathBuf>,
+    /// The client certificate's key, PEM.
+    pub client_key_file: Option<PathBuf>,
+    /// `ce-source` of the requests.
+    #[serde(default = "default_source")]
+    pub source: String,
+    /// Where the answer has the receiver's reference: `/payment/id`.
+    pub reference_pointer: Option<String>,
+    /// Where the answer has the receiver's own code: `/error/code`.
+    pub code_pointer: Option<String>,
+}
+
+/// `[dlq]`: who carries dead letters. Without it, another worker does.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DlqConfig {
+    /// The name of a Kafka rail, or `ledger`.
+    pub rail: String,
+    /// Needed unless the rail is `ledger`.
+    pub topic: Option<String>,
+}
+
+fn default_source() -> String {
+    "trestle".to_owned()
+}
+
+const fn default_delivery_timeout() -> u64 {
+    20
+}
+
+const fn default_in_flight() -> usize {
+    4_000
+}
+
+const fn default_http_timeout() -> u64 {
+    30
+}
+
+const fn default_concurrency() -> usize {
+    16
+}
+
+fn default_idempotency_header() -> String {
+    "Idempotency-Key".to_owned()
+}
+
+impl RailConfig {
+    pub fn ordering(&self) -> Ordering {
+        match self {
+            Self::Kafka(rail) => rail.ordering,
+            Self::Http(rail) => rail.ordering,
+        }
+    }
+
+    pub fn on_failed(&self) -> OnFailed {
+        match self {
+            Self::Kafka(rail) => rail.on_failed,
+            Self::Http(rail) => rail.on_failed,
+        }
+    }
+
+    pub fn schema(&self) -> &SchemaChoice {
+        match self {
+            Self::Kafka(rail) => &rail.schema,
+            Self::Http(rail) => &rail.schema,
+        }
+    }
+
+    pub fn delivery(&self) -> Delivery {
+        match self {
+            Self::Kafka(rail) => rail.delivery,
+            Self::Http(_) => Delivery::Idempotent,
+        }
+    }
+
+    /// The longest that one row can be under way.
+    pub fn longest_send(&self) -> Duration {
+        match self {
+            Self::Kafka(rail) => Duration::from_secs(rail.delivery_timeout_seconds),
+            Self::Http(rail) => Duration::from_secs(rail.timeout_seconds),
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! Whether a destination is worth trying.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::{Failure, Outcome};
+
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// However long a destination asks us to wait, it is looked at again after this.
+const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(300);
+/// A probe that says nothing for this long does not hold up the next one.
+const PROBE_PATIENCE: Duration = Duration::from_secs(60);
+
+/// What the breaker of a destination does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BreakerState {
+    Closed,
+    Open,
+    /// One row is on its way to find out.
+    Probing,
+}
+
+/// One destination: a rail's topic or URL. Opens when the destination is unavailable, lets one
+/// probe through after a pause (1 s, doubling to 30 s), and closes when something gets an answer.
+#[derive(Debug)]
+pub struct Breaker {
+    destination: Arc<str>,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Inner {
+    Closed,
+    Open { until: Instant, pause: Duration },
+    Probing { since: Instant, pause: Duration },
+}
+
+/// The right to send one lane to a destination, and the duty to say what came of it.
+#[derive(Debug, Clone)]
+pub struct Permit {
+    breaker: Arc<Breaker>,
+    probe: bool,
+}
+
+impl Breaker {
+    pub fn new(destination: Arc<str>) -> Self {
+        Self { destination, inner: Mutex::new(Inner::Closed) }
+    }
+
+    pub fn destination(&self) -> &str {
+        &self.destination
+    }
+
+    pub fn state(&self) -> BreakerState {
+        match *self.lock() {
+            Inner::Closed => BreakerState::Closed,
+            Inner::Open { .. } => BreakerState::Open,
+            Inner::Probing { .. } => BreakerState::Probing,
+        }
+    }
+
+    /// A permit, or how long to wait before asking again.
+    pub fn permit(self: &Arc<Self>) -> Result<Permit, Duration> {
+        let now = Instant::now();
+        let mut inner = self.lock();
+        let probe = match *inner {
+            Inner::Closed => false,
+            Inner::Open { until, .. } if until > now => return Err(until - now),
+            Inner::Probing { since, .. } if now - since < PROBE_PATIENCE => {
+                return Err(FIRST_PAUSE);
+            }
+            Inner::Open { pause, .. } | Inner::Probing { pause, .. } => {
+                *inner = Inner::Probing { since: now, pause };
+                true
+            }
+        };
+        Ok(Permit { breaker: Arc::clone(self), probe })
+    }
+
+    /// How long there is no point in sending; nothing when it is closed or a probe is due.
+    pub fn closed_for(&self) -> Duration {
+        match *self.lock() {
+            Inner::Closed => Duration::ZERO,
+            Inner::Open { until, .. } => until.saturating_duration_since(Instant::now()),
+            Inner::Probing { .. } => FIRST_PAUSE,
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn answered(&self) {
+        let before = std::mem::replace(&mut *self.lock(), Inner::Closed);
+        if !matches!(before, Inner::Closed) {
+            tracing::info!(destination = %self.destination, "available again");
+        }
+    }
+
+    fn unavailable(&self, failure: &Failure, probe: bool) {
+        let mut inner = self.lock();
+        let pause = match *inner {
+            Inner::Closed => FIRST_PAUSE,
+            Inner::Probing { pause, .. } if probe => (pause * 2).min(LONGEST_PAUSE),
+            // The others of a batch that failed together say nothing new.
+            Inner::Open { .. } | Inner::Probing { .. } => return,
+        };
+        if matches!(*inner, Inner::Closed) {
+            tracing::warn!(destination = %self.destination, error_code = failure.error_code, reason = failure.message,
+                "unavailable: nothing is sent there until a probe gets through");
+        }
+        let wait = failure.retry_after.unwrap_or_default().min(LONGEST_RETRY_AFTER).max(pause);
+        *inner = Inner::Open { until: Instant::now() + wait, pause };
+    }
+
+    /// A probe that found out nothing: wait as long as before.
+    fn inconclusive(&self) {
+        let mut inner = self.lock();
+        if let Inner::Probing { pause, .. } = *inner {
+            *inner = Inner::Open { until: Instant::now() + pause, pause };
+        }
+    }
+}
+
+impl Permit {
+    /// Whether this is the one row that finds out: nothing else of the lane may go with it.
+    pub fn is_probe(&self) -> bool {
+        self.probe
+    }
+
+    pub(super) fn record(&self, outcome: &Outcome) {
+        match outcome {
+            Outcome::Delivered { .. } => self.breaker.answered(),
+            Outcome::Refused(_) if self.probe => self.breaker.answered(),
+            Outcome::Unavailable { failure, .. } => {
+                self.breaker.unavailable(failure, self.probe);
+            }
+            Outcome::Retry(_) | Outcome::NotSent if self.probe => self.breaker.inconclusive(),
+            Outcome::Refused(_) | Outcome::Retry(_) | Outcome::NotSent => {}
+        }
+    }
+
+    /// How long a row that was not sent stays away.
+    pub(super) fn delay(&self) -> Duration {
+        self.breaker.closed_for().max(FIRST_PAUSE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn breaker() -> Arc<Breaker> {
+        Arc::new(Breaker::new("payments".into()))
+    }
+
+    fn down() -> Outcome {
+        Outcome::Unavailable { failure: Failure::new("DOWN", "down"), maybe_sent: false }
+    }
+
+    fn delivered() -> Outcome {
+        Outcome::Delivered { reference: None, rail_code: None }
+    }
+
+    /// As if its pause were over.
+    fn let_the_pause_pass(breaker: &Breaker) {
+        let mut inner = breaker.lock();
+        if let Inner::Open { pause, .. } = *inner {
+            *inner = Inner::Open { until: Instant::now(), pause };
+        }
+    }
+
+    #[test]
+    fn it_opens_at_once_and_lets_one_probe_through_after_a_pause() {
+        let breaker = breaker();
+        breaker.permit().unwrap().record(&down());
+        assert_eq!(breaker.state(), BreakerState::Open);
+        assert!(breaker.permit().is_err());
+        let_the_pause_pass(&breaker);
+        let probe = breaker.permit().unwrap();
+        assert!(probe.is_probe());
+        assert!(breaker.permit().is_err(), "one probe at a time");
+        probe.record(&delivered());
+        assert_eq!(breaker.state(), BreakerState::Closed);
+        assert!(!breaker.permit().unwrap().is_probe());
+    }
+
+    #[test]
+    fn a_failed_probe_doubles_the_pause_up_to_its_bound() {
+        let breaker = breaker();
+        breaker.permit().unwrap().record(&down());
+        for expected in [2, 4, 8, 16, 30, 30] {
+            let_the_pause_pass(&breaker);
+            breaker.permit().unwrap().record(&down());
+            let pause = breaker.closed_for();
+            assert!(pause <= Duration::from_secs(expected), "{pause:?}");
+            assert!(pause > Duration::from_secs(expected) - FIRST_PAUSE, "{pause:?}");
+        }
+    }
+
+    #[test]
+    fn a_batch_that_fails_together_opens_it_once() {
+        let breaker = breaker();
+        let permits: Vec<Permit> = (0..10).map(|_| breaker.permit().unwrap()).collect();
+        for permit in &permits {
+            permit.record(&down());
+        }
+        assert!(breaker.closed_for() <= FIRST_PAUSE);
+    }
+
+    #[test]
+    fn what_the_destination_asks_for_is_obeyed_within_bounds() {
+        let breaker = breaker();
+        let mut failure = Failure::new("HTTP_503", "busy");
+        failure.retry_after = Some(Duration::from_secs(86_400));
+        breaker.permit().unwrap().record(&Outcome::Unavailable { failure, maybe_sent: true });
+        assert!(breaker.closed_for() <= LONGEST_RETRY_AFTER);
+        assert!(breaker.closed_for() > LONGEST_RETRY_AFTER - FIRST_PAUSE);
+    }
+
+    #[test]
+    fn a_probe_that_finds_out_nothing_does_not_close_it() {
+        let breaker = breaker();
+        breaker.permit().unwrap().record(&down());
+        let_the_pause_pass(&breaker);
+        breaker.permit().unwrap().record(&Outcome::NotSent);
+        assert_eq!(breaker.state(), BreakerState::Open);
+    }
+}

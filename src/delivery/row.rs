@@ -1,0 +1,60 @@
+//! A claimed row.
+
+use std::fmt;
+use std::time::SystemTime;
+
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
+
+/// A row under a lease of this worker.
+pub struct Row {
+    pub outbox_id: Uuid,
+    pub lease_token: Uuid,
+    pub tenant_id: Option<Uuid>,
+    pub instruction_id: String,
+    pub participant_id: String,
+    pub sequence_id: i64,
+    pub idempotency_key: String,
+    pub rail_type: String,
+    /// The JSON text as PostgreSQL prints it. It is never parsed and printed again, because a
+    /// twenty-digit amount must not pass through a float.
+    pub payload: String,
+    /// Trace context and the producer's own headers.
+    pub headers: Vec<(String, String)>,
+    /// The number that this attempt will have in the ledger, as far as the row knows.
+    pub attempt_no: i32,
+    /// How often a worker died, or lost its lease, with this row in its hands.
+    pub zombie_count: i64,
+    pub created_at: SystemTime,
+    pub dead_letter_of: Option<Uuid>,
+}
+
+impl Row {
+    /// The key toward a rail: the same for every attempt and every replay of a row. A hash, because
+    /// a receiver may limit its length and its characters.
+    pub fn rail_key(&self) -> String {
+        let mut hash = Sha256::new();
+        hash.update((self.instruction_id.len() as u64).to_be_bytes());
+        hash.update(self.instruction_id.as_bytes());
+        hash.update(self.idempotency_key.as_bytes());
+        hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// The value of a header that the producer stored.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+}
+
+/// Without payload and headers: neither may reach a log.
+impl fmt::Debug for Row {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Row")
+            .field("outbox_id", &self.outbox_id)
+            .field("participant_id", &self.participant_id)
+            .field("sequence_id", &self.sequence_id)
+            .field("rail_type", &self.rail_type)
+            .finish_non_exhaustive()
+    }
+}

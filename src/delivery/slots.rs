@@ -1,0 +1,73 @@
+//! How many rows of a rail are under way.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::sync::Notify;
+
+/// Counts the rows of a rail from their claim until their outcome is written down.
+#[derive(Debug, Default)]
+pub struct Slots {
+    taken: AtomicUsize,
+    freed: Notify,
+}
+
+/// Rows that are under way; dropped when they are not any more.
+#[derive(Debug)]
+pub struct Taken {
+    slots: Arc<Slots>,
+    rows: usize,
+}
+
+impl Slots {
+    pub fn taken(&self) -> usize {
+        self.taken.load(Ordering::Acquire)
+    }
+
+    pub fn take(self: &Arc<Self>, rows: usize) -> Taken {
+        self.taken.fetch_add(rows, Ordering::AcqRel);
+        Taken { slots: Arc::clone(self), rows }
+    }
+
+    /// Returns when some were given back since the last call.
+    pub async fn freed(&self) {
+        self.freed.notified().await;
+    }
+}
+
+impl Taken {
+    /// One of them, to be given back on its own.
+    pub(super) fn split(&mut self) -> Self {
+        let rows = self.rows.min(1);
+        self.rows -= rows;
+        Self { slots: Arc::clone(&self.slots), rows }
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        if self.rows > 0 {
+            self.slots.taken.fetch_sub(self.rows, Ordering::AcqRel);
+            self.slots.freed.notify_one();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn rows_are_given_back_one_by_one_or_together() {
+        let slots = Arc::new(Slots::default());
+        let mut taken = slots.take(3);
+        let one = taken.split();
+        assert_eq!(slots.taken(), 3);
+        drop(one);
+        assert_eq!(slots.taken(), 2);
+        slots.freed().await;
+        drop(taken);
+        assert_eq!(slots.taken(), 0);
+        slots.freed().await;
+    }
+}

@@ -1,0 +1,194 @@
+//! What a receiver's answer means for a row.
+
+use std::collections::BTreeMap;
+use std::time::SystemTime;
+
+use reqwest::StatusCode;
+use serde_json::value::RawValue;
+
+use super::pointer::Pointer;
+use super::retry_after;
+use super::status::{Verdict, verdict};
+use crate::delivery::{Class, Failure, Outcome};
+
+/// As much of an answer as is read. What is beyond is dropped, and the connection with it.
+const MAX_BYTES: usize = 64 * 1024;
+
+/// An answer that has arrived.
+pub(super) struct Answer {
+    status: StatusCode,
+    retry_after: Option<String>,
+    /// Nothing when it was longer than what is read.
+    body: Option<Vec<u8>>,
+}
+
+impl Answer {
+    /// Reads an answer up to its bound. One that breaks off before its end is an error.
+    pub(super) async fn read(mut response: reqwest::Response) -> Result<Self, reqwest::Error> {
+        let retry_after = response.headers().get(reqwest::header::RETRY_AFTER);
+        let retry_after = retry_after.and_then(|value| value.to_str().ok()).map(str::to_owned);
+        let mut answer = Self { status: response.status(), retry_after, body: None };
+        let mut body = Vec::new();
+        while let Some(chunk) = response.chunk().await? {
+            if body.len() + chunk.len() > MAX_BYTES {
+                return Ok(answer);
+            }
+            body.extend_from_slice(&chunk);
+        }
+        answer.body = Some(body);
+        Ok(answer)
+    }
+
+    fn json(&self) -> Option<&RawValue> {
+        serde_json::from_slice(self.body.as_deref()?).ok()
+    }
+}
+
+/// Decides what an answer means, by status and by the receiver's own code.
+pub(super) struct Judge {
+    /// `HTTP_409` or `CODE_AC04`, and the class that the user gives it.
+    pub(super) codes: BTreeMap<String, Class>,
+    pub(super) reference: Option<Pointer>,
+    pub(super) code: Option<Pointer>,
+}
+
+impl Judge {
+    /// The receiver's own code wins over the status, and the configuration over our table.
+    pub(super) fn outcome(&self, answer: &Answer, now: SystemTime) -> Outcome {
+        let json = answer.json();
+        let find = |pointer: &Option<Pointer>| pointer.as_ref()?.find(json?);
+        let rail_code = find(&self.code);
+        let by_status = format!("HTTP_{}", answer.status.as_u16());
+        let by_code = rail_code.as_ref().map(|code| format!("CODE_{code}"));
+        let (error_code, class) =
+            match by_code.and_then(|code| Some((self.codes.get(&code)?, code))) {
+                Some((class, code)) => (code, *class),
+                None => match self.by_status(&by_status, answer.status) {
+                    Verdict::Delivered => {
+                        return Outcome::Delivered { reference: find(&self.reference), rail_code };
+                    }
+                    Verdict::Failed(class) => (by_status, class),
+                },
+            };
+        let failure = Failure {
+            error_code,
+            message: message(answer.status),
+            rail_code,
+            retry_after: answer
+                .retry_after
+                .as_deref()
+                .and_then(|value| retry_after::parse(value, now)),
+        };
+        Outcome::failed(class, failure, true)
+    }
+
+    fn by_status(&self, key: &str, status: StatusCode) -> Verdict {
+        self.codes
+            .get(key)
+            .map_or_else(|| verdict(status.as_u16()), |class| Verdict::Failed(*class))
+    }
+}
+
+/// Nothing of the answer itself: it may repeat the payload.
+fn message(status: StatusCode) -> String {
+    let known = status.canonical_reason().map(|reason| format!(" ({reason})")).unwrap_or_default();
+    if status.is_redirection() {
+        return format!(
+            "the receiver answered {}{known}: redirects are not followed",
+            status.as_u16()
+        );
+    }
+    format!("the receiver answered {}{known}", status.as_u16())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn judge(codes: &[(&str, Class)]) -> Judge {
+        Judge {
+            codes: codes.iter().map(|(code, class)| ((*code).to_owned(), *class)).collect(),
+            reference: Pointer::parse("/id"),
+            code: Pointer::parse("/error/code"),
+        }
+    }
+
+    fn answer(status: u16, body: &str) -> Answer {
+        let status = StatusCode::from_u16(status).unwrap();
+        Answer { status, retry_after: None, body: Some(body.as_bytes().to_vec()) }
+    }
+
+    fn outcome(codes: &[(&str, Class)], status: u16, body: &str) -> Outcome {
+        judge(codes).outcome(&answer(status, body), SystemTime::now())
+    }
+
+    fn refused(error_code: &str, message: &str, rail_code: Option<&str>) -> Outcome {
+        let mut failure = Failure::new(error_code, message);
+        failure.rail_code = rail_code.map(str::to_owned);
+        Outcome::Refused(failure)
+    }
+
+    #[test]
+    fn reference_and_code_are_taken_from_the_answer() {
+        let delivered =
+            outcome(&[], 201, r#"{"id": 20000000000000000001, "error": {"code": "OK"}}"#);
+        let expected = Outcome::Delivered {
+            reference: Some("20000000000000000001".to_owned()),
+            rail_code: Some("OK".to_owned()),
+        };
+        assert_eq!(delivered, expected);
+    }
+
+    #[test]
+    fn an_answer_that_is_no_json_or_too_long_still_has_a_status() {
+        let none = Outcome::Delivered { reference: None, rail_code: None };
+        assert_eq!(outcome(&[], 200, "<html>"), none);
+        assert_eq!(outcome(&[], 204, ""), none);
+        let cut = Answer { body: None, ..answer(200, "") };
+        assert_eq!(judge(&[]).outcome(&cut, SystemTime::now()), none);
+    }
+
+    #[test]
+    fn the_message_has_nothing_of_the_answer() {
+        let expected =
+            refused("HTTP_422", "the receiver answered 422 (Unprocessable Entity)", Some("AC04"));
+        assert_eq!(outcome(&[], 422, r#"{"iban": "DE00", "error": {"code": "AC04"}}"#), expected);
+    }
+
+    #[test]
+    fn a_redirect_is_refused_and_says_so() {
+        let expected = refused(
+            "HTTP_302",
+            "the receiver answered 302 (Found): redirects are not followed",
+            None,
+        );
+        assert_eq!(outcome(&[], 302, ""), expected);
+    }
+
+    #[test]
+    fn the_configuration_wins_over_the_table() {
+        let codes = [("HTTP_422", Class::Retryable), ("HTTP_202", Class::Unavailable)];
+        assert!(matches!(outcome(&codes, 422, ""), Outcome::Retry(_)));
+        assert!(matches!(outcome(&codes, 202, ""), Outcome::Unavailable { maybe_sent: true, .. }));
+    }
+
+    #[test]
+    fn the_receivers_own_code_wins_over_the_status() {
+        let codes = [("HTTP_200", Class::Retryable), ("CODE_AC04", Class::Terminal)];
+        let expected = refused("CODE_AC04", "the receiver answered 200 (OK)", Some("AC04"));
+        assert_eq!(outcome(&codes, 200, r#"{"error": {"code": "AC04"}}"#), expected);
+        assert!(matches!(outcome(&codes, 200, r#"{"error": {"code": "XX"}}"#), Outcome::Retry(_)));
+    }
+
+    #[test]
+    fn retry_after_is_passed_on() {
+        let busy = Answer { retry_after: Some("9".to_owned()), ..answer(503, "") };
+        let outcome = judge(&[]).outcome(&busy, SystemTime::now());
+        let Outcome::Unavailable { failure, maybe_sent: true } = outcome else {
+            panic!("{outcome:?}")
+        };
+        assert_eq!(failure.retry_after, Some(Duration::from_secs(9)));
+    }
+}

@@ -1,0 +1,147 @@
+//! What librdkafka tells us: deliveries, errors, log lines.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use rdkafka::client::ClientContext;
+use rdkafka::config::RDKafkaLogLevel;
+use rdkafka::error::KafkaError;
+use rdkafka::message::{BorrowedMessage, Message};
+use rdkafka::producer::{DeliveryResult, ProducerContext};
+use rdkafka::types::RDKafkaErrorCode as Code;
+use tracing::{debug, error, info, warn};
+
+use super::courier::{Courier, give_back};
+use super::redact::Redactor;
+use super::settings::Settings;
+use crate::delivery::{Failure, Lane, Outcome};
+
+/// librdkafka repeats an error that lasts twice in this time.
+const TROUBLE_LASTS: Duration = Duration::from_secs(60);
+
+/// What travels with a record, so that its answer finds its row.
+pub(super) struct Parcel {
+    pub(super) lane: Arc<Lane>,
+    pub(super) index: usize,
+    pub(super) topic: Arc<str>,
+    /// Whether the row behind it is sent only after it.
+    pub(super) next_waits: bool,
+}
+
+/// Log lines of librdkafka, for every kind of client.
+#[derive(Clone)]
+pub(super) struct Log {
+    pub(super) rail: Arc<str>,
+    pub(super) redactor: Arc<Redactor>,
+}
+
+impl ClientContext for Log {
+    fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
+        let (rail, message) = (&*self.rail, self.redactor.redact(message));
+        match level {
+            RDKafkaLogLevel::Emerg
+            | RDKafkaLogLevel::Alert
+            | RDKafkaLogLevel::Critical
+            | RDKafkaLogLevel::Error => error!(rail, facility, "librdkafka: {message}"),
+            RDKafkaLogLevel::Warning => warn!(rail, facility, "librdkafka: {message}"),
+            RDKafkaLogLevel::Notice | RDKafkaLogLevel::Info => {
+                info!(rail, facility, "librdkafka: {message}");
+            }
+            RDKafkaLogLevel::Debug => debug!(rail, facility, "librdkafka: {message}"),
+        }
+    }
+
+    /// librdkafka logs these too.
+    fn error(&self, error: KafkaError, reason: &str) {
+        debug!(rail = &*self.rail, "librdkafka: {error}: {}", self.redactor.redact(reason));
+    }
+
+    fn stats_raw(&self, _statistics: &[u8]) {}
+}
+
+/// The callbacks of one producer. They run in its polling thread.
+pub(super) struct Callbacks {
+    settings: Arc<Settings>,
+    courier: Weak<Courier>,
+    /// Whether every record is alone in its batch.
+    alone: bool,
+    /// The producer sends nothing any more.
+    pub(super) fatal: AtomicBool,
+    /// Why its rows are purged. Set before they are.
+    pub(super) cause: OnceLock<Failure>,
+    /// The last reason why a broker could not be reached.
+    trouble: Mutex<Option<(Code, Instant)>>,
+}
+
+impl Callbacks {
+    pub(super) fn new(settings: Arc<Settings>, courier: Weak<Courier>, alone: bool) -> Self {
+        let (fatal, cause, trouble) = (AtomicBool::new(false), OnceLock::new(), Mutex::new(None));
+        Self { settings, courier, alone, fatal, cause, trouble }
+    }
+
+    /// Why no broker can be reached, if librdkafka has said so lately.
+    pub(super) fn trouble(&self) -> Option<Code> {
+        let trouble = *self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        trouble.filter(|(_, at)| at.elapsed() < TROUBLE_LASTS).map(|(code, _)| code)
+    }
+
+    fn failed(&self, code: Code, topic: &Arc<str>) -> Outcome {
+        if let (Code::PurgeQueue | Code::PurgeInflight, Some(cause)) = (code, self.cause.get()) {
+            return Outcome::Unavailable { failure: cause.clone(), maybe_sent: true };
+        }
+        let (outcome, refused) = self.settings.classes.after_hand_over(code, self.alone);
+        if let Some(courier) = self.courier.upgrade() {
+            courier.distrust(topic, refused && !self.alone);
+        }
+        outcome
+    }
+}
+
+impl ClientContext for Callbacks {
+    fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
+        self.settings.log.log(level, facility, message);
+    }
+
+    fn error(&self, error: KafkaError, reason: &str) {
+        match error.rdkafka_error_code() {
+            Some(Code::Fatal) => self.fatal.store(true, Ordering::Relaxed),
+            // It follows the error of the last broker and says less.
+            Some(Code::AllBrokersDown) | None => {}
+            Some(code) => {
+                *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) =
+                    Some((code, Instant::now()));
+            }
+        }
+        self.settings.log.error(error, reason);
+    }
+
+    fn stats_raw(&self, _statistics: &[u8]) {}
+}
+
+impl ProducerContext for Callbacks {
+    type DeliveryOpaque = Box<Parcel>;
+
+    fn delivery(&self, result: &DeliveryResult<'_>, parcel: Box<Parcel>) {
+        let outcome = match result {
+            Ok(message) => delivered(message),
+            Err((error, _)) => {
+                let code = error.rdkafka_error_code().unwrap_or(Code::Unknown);
+                self.failed(code, &parcel.topic)
+            }
+        };
+        let Parcel { lane, index, next_waits, .. } = *parcel;
+        let goes_on = next_waits && lane.goes_on_after(&outcome);
+        lane.report(index, outcome);
+        match self.courier.upgrade() {
+            Some(courier) if goes_on => courier.take(lane, index + 1),
+            _ if next_waits => give_back(&lane, index + 1),
+            _ => {}
+        }
+    }
+}
+
+fn delivered(message: &BorrowedMessage<'_>) -> Outcome {
+    let reference = format!("{}/{}@{}", message.topic(), message.partition(), message.offset());
+    Outcome::Delivered { reference: Some(reference), rail_code: None }
+}

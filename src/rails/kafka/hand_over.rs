@@ -1,0 +1,152 @@
+//! Gives the rows of a lane to a producer.
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rdkafka::producer::BaseRecord;
+
+use super::callbacks::Parcel;
+use super::carrier::Carrier;
+use super::courier::{Known, give_back, unreported};
+use super::settings::Settings;
+use super::{classify, headers, size};
+use crate::delivery::{Failure, Lane, Outcome, Row};
+
+/// A topic's limit that is older is read again before a row fails for it: somebody may have raised
+/// it so that a replay of the row gets through.
+const LIMIT_LASTS: Duration = Duration::from_secs(10);
+
+/// What became of a lane. The rows before the given one have their outcome, or are under way.
+pub(super) enum Handed {
+    Done,
+    /// The topic of this row has been asked about.
+    Wait(usize),
+    /// The topic of this row has to be asked about.
+    Ask(Arc<str>, usize),
+}
+
+/// Hands over a lane's rows from `from` on, in order and without waiting for answers. A lane that
+/// halts at a failed row gets one row at a time.
+///
+/// Only rows for the topic of the first go together: two topics have no common order, so that the
+/// second row could arrive without the first. What is behind them is given back.
+pub(super) fn lane(
+    settings: &Settings,
+    topics: &mut HashMap<Arc<str>, Known>,
+    carrier: &Carrier,
+    lane: &Arc<Lane>,
+    from: usize,
+) -> Handed {
+    let Some((first, topic)) = first_with_topic(settings, lane, from) else { return Handed::Done };
+    let (limit, since) = match topics.get(&topic) {
+        Some(Known::Ready { limit, since }) => (*limit, *since),
+        Some(Known::Asked) => return Handed::Wait(first),
+        None => return Handed::Ask(topic, first),
+    };
+    let one_by_one = !lane.goes_on_after(&Outcome::Refused(Failure::new("", "")));
+    let end = if one_by_one { first + 1 } else { lane.rows().len() };
+    let mut rows = unreported(lane, first).take_while(|index| *index < end);
+    let hand_over = HandOver { settings, carrier, lane, topic, limit, since, one_by_one };
+    let started = Instant::now();
+    let stopped = rows.find_map(|index| Some((index, hand_over.row(index).break_value()?)));
+    let handed_over = first..stopped.as_ref().map_or(end, |(index, _)| *index);
+    carrier.under_way.add(Arc::clone(lane), handed_over, started);
+    match stopped {
+        None => {}
+        Some((index, Stop::Before)) => give_back(lane, index),
+        Some((index, Stop::After)) => give_back(lane, index + 1),
+        Some((index, Stop::AskAgain)) if index == first => {
+            return Handed::Ask(hand_over.topic, index);
+        }
+        Some((index, Stop::AskAgain)) => {
+            topics.remove(&hand_over.topic);
+            give_back(lane, index);
+        }
+    }
+    Handed::Done
+}
+
+/// The first row that has a topic; those before it are refused.
+fn first_with_topic(settings: &Settings, lane: &Lane, from: usize) -> Option<(usize, Arc<str>)> {
+    for index in unreported(lane, from) {
+        match settings.topics.of(&lane.rows()[index]) {
+            Ok(topic) => return Some((index, topic)),
+            Err(failure) => {
+                if refuse(lane, index, failure).is_break() {
+                    give_back(lane, index + 1);
+                    return None;
+                }
+            }
+        }
+    }
+    None
+}
+
+/// Where a lane stops.
+enum Stop {
+    /// Nothing is known of this row.
+    Before,
+    /// This row has its outcome.
+    After,
+    /// The topic's limit is too old to refuse this row for it.
+    AskAgain,
+}
+
+fn refuse(lane: &Lane, index: usize, failure: Failure) -> ControlFlow<Stop> {
+    report(lane, index, Outcome::Refused(failure))
+}
+
+fn report(lane: &Lane, index: usize, outcome: Outcome) -> ControlFlow<Stop> {
+    let goes_on = lane.goes_on_after(&outcome);
+    lane.report(index, outcome);
+    if goes_on { ControlFlow::Continue(()) } else { ControlFlow::Break(Stop::After) }
+}
+
+struct HandOver<'a> {
+    settings: &'a Settings,
+    carrier: &'a Carrier,
+    lane: &'a Arc<Lane>,
+    topic: Arc<str>,
+    limit: Option<usize>,
+    since: Instant,
+    one_by_one: bool,
+}
+
+impl HandOver<'_> {
+    fn row(&self, index: usize) -> ControlFlow<Stop> {
+        let row = &self.lane.rows()[index];
+        match self.settings.topics.of(row) {
+            Ok(topic) if topic == self.topic => {}
+            Ok(_) => return ControlFlow::Break(Stop::Before),
+            Err(failure) => return refuse(self.lane, index, failure),
+        }
+        let headers = headers::headers(row, self.settings.headers, &self.settings.source);
+        let size = size::batch_of_one(&row.participant_id, &row.payload, &headers);
+        if self.limit.is_some_and(|limit| size > limit) {
+            if self.since.elapsed() > LIMIT_LASTS {
+                return ControlFlow::Break(Stop::AskAgain);
+            }
+            return refuse(self.lane, index, classify::too_large(self.limit));
+        }
+        self.send(row, index, &headers)
+    }
+
+    fn send(&self, row: &Row, index: usize, headers: &headers::Headers<'_>) -> ControlFlow<Stop> {
+        let parcel = Box::new(Parcel {
+            lane: Arc::clone(self.lane),
+            index,
+            topic: Arc::clone(&self.topic),
+            next_waits: self.one_by_one,
+        });
+        let record = BaseRecord::with_opaque_to(&self.topic, parcel)
+            .key(row.participant_id.as_str())
+            .payload(row.payload.as_str())
+            .headers(headers::owned(headers));
+        match self.carrier.send(record) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(code) => report(self.lane, index, self.settings.classes.before_hand_over(code)),
+        }
+    }
+}

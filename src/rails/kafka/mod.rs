@@ -1,0 +1,125 @@
+//! Kafka: one idempotent producer for each rail, whose records stay in lane order.
+//!
+//! `mod.rs` is the rail as the relay sees it. A lane goes to the [`courier`], which knows the
+//! [`carrier`] (a producer and its thread) of the moment and asks about a topic ([`inquiry`])
+//! before it is first used; [`hand_over`] makes records of rows; [`callbacks`] report what became
+//! of them. [`topics`], [`headers`], [`size`], [`classify`] with [`codes`], and [`properties`] with
+//! [`refused`] are decisions without a client.
+
+mod callbacks;
+mod carrier;
+mod classify;
+mod codes;
+mod courier;
+mod hand_over;
+mod headers;
+mod inquiry;
+mod properties;
+mod redact;
+mod refused;
+mod settings;
+mod size;
+#[cfg(test)]
+mod testing;
+mod topics;
+mod under_way;
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+use rdkafka::error::KafkaError;
+
+use super::Rail;
+use crate::config::{ConfigError, KafkaRailConfig};
+use crate::delivery::{Failure, Lane, Row};
+use courier::Courier;
+use settings::Settings;
+use topics::Topics;
+
+/// The rail type of dead letters.
+const DEAD_LETTERS: &str = "dlq";
+
+/// A Kafka rail: `delivery = "idempotent"`.
+pub struct KafkaRail {
+    courier: Arc<Courier>,
+    only_destination: Option<Arc<str>>,
+}
+
+impl KafkaRail {
+    /// The rail called `name`. Finds wrong properties; whether a broker is there shows later.
+    pub fn new(name: &str, config: &KafkaRailConfig) -> Result<Self, ConfigError> {
+        Self::make(name, &format!("rails.{name}"), config, Topics::new(name, config)?)
+    }
+
+    /// The rail that carries dead letters: same brokers and properties, but all go to `topic`.
+    pub fn for_dead_letters(config: &KafkaRailConfig, topic: &str) -> Result<Self, ConfigError> {
+        let topics = Topics::fixed("dlq.topic", topic)?;
+        Self::make(DEAD_LETTERS, DEAD_LETTERS, config, topics)
+    }
+
+    fn make(
+        name: &str,
+        key: &str,
+        config: &KafkaRailConfig,
+        topics: Topics,
+    ) -> Result<Self, ConfigError> {
+        let settings = Settings::new(name, key, config, topics)?;
+        let only_destination = settings.topics.only().map(|topic| destination(name, &topic));
+        let (questions, asked) = mpsc::channel();
+        let courier = Arc::new(Courier::new(settings, questions));
+        let wrong = |message: String| ConfigError::Wrong {
+            key: format!("{key}.properties"),
+            problem: format!("are not taken by librdkafka: {message}"),
+        };
+        inquiry::start(Arc::downgrade(&courier), asked)
+            .map_err(|error| wrong(error.to_string()))?;
+        let redacted = |error: KafkaError| courier.settings.log.redactor.redact(&error.to_string());
+        courier.open().map_err(|error| wrong(redacted(error)))?;
+        Ok(Self { courier, only_destination })
+    }
+}
+
+fn destination(rail: &str, topic: &str) -> Arc<str> {
+    format!("{rail}:{topic}").into()
+}
+
+impl Rail for KafkaRail {
+    fn destination(&self, row: &Row) -> Result<Arc<str>, Failure> {
+        if let Some(only) = &self.only_destination
+            && row.header(topics::HEADER).is_none()
+        {
+            return Ok(Arc::clone(only));
+        }
+        let settings = &self.courier.settings;
+        settings.topics.of(row).map(|topic| destination(&settings.log.rail, &topic))
+    }
+
+    fn only_destination(&self) -> Option<Arc<str>> {
+        self.only_destination.clone()
+    }
+
+    fn longest_send(&self) -> Duration {
+        self.courier.settings.timeout
+    }
+
+    fn capacity(&self) -> usize {
+        self.courier.settings.capacity
+    }
+
+    fn deliver(&self, lane: Arc<Lane>) {
+        self.courier.take(lane, 0);
+    }
+
+    fn abandon(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        self.courier.close();
+        Box::pin(self.courier.closed())
+    }
+}
+
+impl Drop for KafkaRail {
+    fn drop(&mut self) {
+        self.courier.close();
+    }
+}

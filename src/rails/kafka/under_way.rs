@@ -1,0 +1,60 @@
+//! The rows that a producer has and that nobody has reported yet.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use crate::delivery::{Lane, Outcome};
+
+/// Rows in the order in which they were handed over. Bounded by the rail's capacity.
+#[derive(Default)]
+pub(super) struct UnderWay(Mutex<VecDeque<HandOver>>);
+
+struct HandOver {
+    at: Instant,
+    lane: Arc<Lane>,
+    rows: Range<usize>,
+}
+
+impl HandOver {
+    fn unreported(&self) -> Vec<usize> {
+        let mut indexes = self.lane.unreported();
+        indexes.retain(|index| self.rows.contains(index));
+        indexes
+    }
+}
+
+impl UnderWay {
+    /// Rows that were handed over, the first of them at `at`.
+    pub(super) fn add(&self, lane: Arc<Lane>, rows: Range<usize>, at: Instant) {
+        self.lock().push_back(HandOver { at, lane, rows });
+    }
+
+    /// When the oldest row was handed over that is still unreported.
+    pub(super) fn oldest(&self) -> Option<Instant> {
+        let mut hand_overs = self.lock();
+        while hand_overs.front().is_some_and(|first| first.unreported().is_empty()) {
+            hand_overs.pop_front();
+        }
+        hand_overs.front().map(|first| first.at)
+    }
+
+    /// Reports what is left. Returns how many rows that were.
+    pub(super) fn report_the_rest(&self, outcome: &Outcome) -> usize {
+        // Reporting may wake whoever hands over the next lane: not under our lock.
+        let hand_overs = std::mem::take(&mut *self.lock());
+        let mut count = 0;
+        for hand_over in hand_overs {
+            for index in hand_over.unreported() {
+                hand_over.lane.report(index, outcome.clone());
+                count += 1;
+            }
+        }
+        count
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<HandOver>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

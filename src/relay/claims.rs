@@ -1,0 +1,184 @@
+//! The loop that looks for work.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use uuid::Uuid;
+
+use super::dispatch::{Dispatcher, Terms};
+use super::quarantine;
+use super::route::Route;
+use super::wake::Wake;
+use crate::admin::health::Health;
+use crate::admin::metrics;
+use crate::config::RelayConfig;
+use crate::delivery::Row;
+use crate::failpoint::failpoint;
+use crate::store::{Claim, StoreError, WorkerStore};
+
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// How long a rail that is full is left alone, unless one of its rows is done before.
+const FULL_PAUSE: Duration = Duration::from_millis(50);
+
+/// Claims for each rail in turn, as much as it has room for.
+pub(super) struct Claims {
+    pub(super) store: WorkerStore,
+    pub(super) worker_id: Arc<str>,
+    pub(super) config: RelayConfig,
+    pub(super) tenant_id: Option<Uuid>,
+    pub(super) routes: Vec<Arc<Route>>,
+    pub(super) dispatcher: Arc<Dispatcher>,
+    pub(super) wake: Arc<Wake>,
+    pub(super) health: Arc<Health>,
+}
+
+/// What one round over all rails found.
+#[derive(Debug, Default, Clone, Copy)]
+struct Round {
+    rows: usize,
+    /// Some claim brought as much as it asked for: there is more.
+    more: bool,
+    /// Some rail has no room.
+    full: bool,
+}
+
+impl Claims {
+    /// Claims until told to stop.
+    pub(super) async fn run(&self) {
+        let mut pause = FIRST_PAUSE;
+        while !self.stopping() {
+            self.health.beat();
+            match self.round().await {
+                Ok(round) => {
+                    pause = FIRST_PAUSE;
+                    self.health.connected(true);
+                    self.rest(round).await;
+                }
+                Err(error) => {
+                    self.health.connected(false);
+                    tracing::warn!(%error, "cannot claim; trying again");
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                }
+            }
+        }
+    }
+
+    /// Claims until nothing is due and nothing is under way.
+    pub(super) async fn drain(&self, told: impl Fn(usize)) -> Result<(), StoreError> {
+        while !self.stopping() {
+            self.health.beat();
+            let round = self.round().await?;
+            told(round.rows);
+            if round.rows == 0 {
+                if self.idle() && !round.full {
+                    return Ok(());
+                }
+                self.await_slot(FULL_PAUSE).await;
+            }
+        }
+        Ok(())
+    }
+
+    fn stopping(&self) -> bool {
+        self.dispatcher.stopping.load(Ordering::Relaxed)
+    }
+
+    /// Whether nothing is under way.
+    pub(super) fn idle(&self) -> bool {
+        self.routes.iter().all(|route| route.slots.taken() == 0)
+    }
+
+    async fn round(&self) -> Result<Round, StoreError> {
+        let mut round = Round::default();
+        for route in &self.routes {
+            if self.stopping() {
+                break;
+            }
+            match route.room(self.config.batch_size.into()) {
+                Ok(0) => round.full = true,
+                Ok(room) => {
+                    let rows = self.claim(route, room).await?;
+                    round.rows += rows;
+                    round.more |= rows == room;
+                }
+                // Its breaker is open: nothing of it is claimed until then.
+                Err(wait) => self.wake.at(Instant::now() + wait),
+            }
+        }
+        Ok(round)
+    }
+
+    async fn claim(&self, route: &Route, room: usize) -> Result<usize, StoreError> {
+        let terms = Terms { asked_at: Instant::now(), length: self.config.lease() };
+        let claim = Claim {
+            rows: i32::try_from(room).unwrap_or(i32::MAX),
+            worker_id: &self.worker_id,
+            lease_seconds: self.config.lease_seconds.into(),
+            rail_type: &route.name,
+            tenant_id: self.tenant_id,
+            lane_rows: route.lane_rows,
+        };
+        let rows = self.store.claim(&claim).await?;
+        let count = rows.len();
+        if count == 0 {
+            return Ok(0);
+        }
+        failpoint("claimed");
+        self.wake.busy();
+        metrics::claimed(count);
+        self.deliver(route, rows, terms).await;
+        Ok(count)
+    }
+
+    async fn deliver(&self, route: &Route, rows: Vec<Row>, terms: Terms) {
+        let (rows, suspects, behind) = quarantine::part(rows);
+        self.dispatcher.give_back(route, behind, Duration::ZERO);
+        self.dispatcher.dispatch(route, rows, terms);
+        for suspect in suspects {
+            self.send_alone(route, suspect, terms).await;
+        }
+    }
+
+    /// A row that may be killing its workers goes when nothing else is under way, so that it takes
+    /// nothing with it.
+    async fn send_alone(&self, route: &Route, suspect: Row, terms: Terms) {
+        tracing::warn!(outbox_id = %suspect.outbox_id, participant_id = suspect.participant_id, rail = %route.name,
+            "this row was lost with its worker more than once: it is sent alone");
+        if !self.await_idle(terms.length / 4).await {
+            return self.dispatcher.give_back(route, vec![suspect], Duration::from_secs(1));
+        }
+        self.dispatcher.dispatch(route, vec![suspect], terms);
+        self.await_idle(terms.length).await;
+    }
+
+    async fn await_idle(&self, patience: Duration) -> bool {
+        let until = Instant::now() + patience;
+        while !self.idle() && Instant::now() < until {
+            self.await_slot(FULL_PAUSE).await;
+        }
+        self.idle()
+    }
+
+    async fn await_slot(&self, patience: Duration) {
+        let waits = self.routes.iter().map(|route| Box::pin(route.slots.freed()));
+        let any = futures_util::future::select_all(waits);
+        let _ = tokio::time::timeout(patience, any).await;
+    }
+
+    async fn rest(&self, round: Round) {
+        if round.more {
+            return;
+        }
+        if round.full && round.rows == 0 {
+            return self.await_slot(FULL_PAUSE).await;
+        }
+        if round.rows > 0 {
+            // Nearly empty under load: let a few rows gather, instead of a claim for each.
+            return tokio::time::sleep(Duration::from_millis(self.config.debounce_ms)).await;
+        }
+        self.wake.sleep(Duration::from_millis(self.config.poll_ms)).await;
+    }
+}

@@ -1,0 +1,225 @@
+//! Writes outcomes down in batches, in the order of each lane.
+//!
+//! What happens if the process dies here: before the call, the leases expire and the rows are sent
+//! again (the one duplicate window); during it, the database has all of the batch or nothing; after
+//! it, nothing is lost.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use uuid::Uuid;
+
+use super::ledger::{self, Entry};
+use super::wake::Wake;
+use crate::admin::metrics;
+use crate::delivery::{Settled, Settlement, Taken};
+use crate::failpoint::failpoint;
+use crate::store::{OutcomeRow, Recorded, StoreError, WorkerStore};
+
+/// Lanes are independent, so two batches can be written at once; those of one lane never are.
+const WRITERS: usize = 2;
+/// At most so many outcomes in one call.
+const BATCH: usize = 1_000;
+/// How long an outcome waits for company.
+const GATHER: Duration = Duration::from_millis(2);
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// What the writers share.
+pub(super) struct Completer {
+    pub(super) store: WorkerStore,
+    pub(super) worker_id: Arc<str>,
+    /// After so long the leases are gone and an outcome can only be refused.
+    pub(super) patience: Duration,
+    pub(super) wake: Arc<Wake>,
+}
+
+impl Completer {
+    /// Starts the writers. They end when every lane is gone and everything is written.
+    pub(super) fn start(
+        self: Arc<Self>,
+        mut settled: mpsc::UnboundedReceiver<Settled>,
+    ) -> JoinHandle<()> {
+        tokio::spawn(async move {
+            let mut queues = Vec::new();
+            let mut writers = Vec::new();
+            for _ in 0..WRITERS {
+                // Unbounded, but never longer than there are rows under way.
+                let (queue, receiver) = mpsc::unbounded_channel();
+                queues.push(queue);
+                writers.push(tokio::spawn(Arc::clone(&self).write(receiver)));
+            }
+            while let Some(item) = settled.recv().await {
+                // A writer ends only after this sender.
+                let _ = queues[writer_of(&item.lane)].send(item);
+            }
+            drop(queues);
+            for writer in writers {
+                if let Err(error) = writer.await {
+                    tracing::error!(%error, "a writer of outcomes died");
+                }
+            }
+        })
+    }
+
+    async fn write(self: Arc<Self>, mut queue: mpsc::UnboundedReceiver<Settled>) {
+        let mut batch = Vec::with_capacity(BATCH);
+        while queue.recv_many(&mut batch, BATCH).await > 0 {
+            if batch.len() < BATCH {
+                tokio::time::sleep(GATHER).await;
+                while batch.len() < BATCH {
+                    match queue.try_recv() {
+                        Ok(item) => batch.push(item),
+                        Err(_) => break,
+                    }
+                }
+            }
+            failpoint("acknowledged");
+            self.write_batch(std::mem::take(&mut batch)).await;
+        }
+    }
+
+    async fn write_batch(&self, batch: Vec<Settled>) {
+        let mut entries = Vec::with_capacity(batch.len());
+        let mut releases: Vec<Release> = Vec::new();
+        // Held until the batch is written: these rows are under way.
+        let mut slots = Vec::with_capacity(batch.len());
+        for item in batch {
+            match item.settlement {
+                Settlement::Outcome(outcome) => {
+                    let entry = ledger::entry(
+                        item.outbox_id,
+                        item.lease_token,
+                        outcome,
+                        item.latency,
+                        item.age,
+                    );
+                    if let Some(code) = &entry.row.error_code {
+                        metrics::rail_error(&item.rail, code);
+                    }
+                    entries.push(entry);
+                    slots.push(item.slot);
+                }
+                Settlement::Release { delay } => {
+                    Release::add(
+                        &mut releases,
+                        delay,
+                        (item.outbox_id, item.lease_token),
+                        item.slot,
+                    );
+                }
+            }
+        }
+        if !entries.is_empty() {
+            failpoint("before_completion");
+            self.complete(&entries).await;
+            failpoint("after_completion");
+        }
+        drop(slots);
+        for release in releases {
+            failpoint("releasing");
+            self.release(&release).await;
+        }
+    }
+
+    async fn complete(&self, entries: &[Entry]) {
+        let rows: Vec<OutcomeRow> = entries.iter().map(|entry| entry.row.clone()).collect();
+        match self.insist(|| self.store.complete(&self.worker_id, &rows)).await {
+            Ok(recorded) => self.tell(entries, &recorded),
+            // One of them is at fault: the others must not pay for it.
+            Err(error) if rows.len() > 1 && !error.is_connection() => {
+                for entry in entries {
+                    Box::pin(self.complete(std::slice::from_ref(entry))).await;
+                }
+            }
+            Err(error) => {
+                let outbox_ids: Vec<Uuid> = rows.iter().map(|row| row.outbox_id).take(10).collect();
+                tracing::error!(%error, rows = rows.len(), ?outbox_ids, "outcomes could not be written; their leases will expire");
+                if error.server().is_some_and(|error| error.code == "23505") {
+                    metrics::integrity_violation();
+                }
+            }
+        }
+    }
+
+    fn tell(&self, entries: &[Entry], recorded: &[Recorded]) {
+        metrics::completed_batch(recorded.len());
+        for (entry, recorded) in entries.iter().zip(recorded) {
+            match (&recorded.state, &recorded.refusal) {
+                (Some(state), _) => {
+                    metrics::attempt(state);
+                    ledger::measure(entry, state);
+                    self.wake.progressed();
+                }
+                (None, refusal) => {
+                    let code = refusal.as_deref().unwrap_or("unknown");
+                    metrics::concurrency_event(code);
+                    tracing::info!(outbox_id = %recorded.outbox_id, code, "CONCURRENCY_EVENT: somebody else has this row now, its outcome was not written");
+                }
+            }
+        }
+    }
+
+    async fn release(&self, release: &Release) {
+        let call = || self.store.release(&self.worker_id, &release.leases, release.delay);
+        match self.insist(call).await {
+            Ok(_) => self.wake.at(Instant::now() + release.delay),
+            Err(error) => {
+                tracing::error!(%error, rows = release.leases.len(), "leases could not be given back; they will expire");
+            }
+        }
+    }
+
+    /// Calls again while the database is away, until the leases are gone anyway.
+    async fn insist<T, F>(&self, call: impl Fn() -> F) -> Result<T, StoreError>
+    where
+        F: Future<Output = Result<T, StoreError>>,
+    {
+        let began = Instant::now();
+        let mut pause = FIRST_PAUSE;
+        loop {
+            match call().await {
+                Err(error)
+                    if (error.is_connection() || error.is_transient())
+                        && began.elapsed() < self.patience =>
+                {
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                }
+                result => return result,
+            }
+        }
+    }
+}
+
+/// Rows that are given back with the same delay.
+struct Release {
+    delay: Duration,
+    leases: Vec<(Uuid, Uuid)>,
+    slots: Vec<Taken>,
+}
+
+impl Release {
+    fn add(releases: &mut Vec<Self>, delay: Duration, lease: (Uuid, Uuid), slot: Taken) {
+        // In whole seconds, as the database takes them.
+        let delay = Duration::from_secs(
+            u64::try_from(delay.as_millis().div_ceil(1_000)).unwrap_or(u64::MAX),
+        );
+        match releases.iter_mut().find(|release| release.delay == delay) {
+            Some(release) => {
+                release.leases.push(lease);
+                release.slots.push(slot);
+            }
+            None => releases.push(Self { delay, leases: vec![lease], slots: vec![slot] }),
+        }
+    }
+}
+
+fn writer_of(lane: &str) -> usize {
+    let mut hasher = DefaultHasher::new();
+    lane.hash(&mut hasher);
+    usize::try_from(hasher.finish() % WRITERS as u64).unwrap_or(0)
+}

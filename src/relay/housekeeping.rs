@@ -1,0 +1,118 @@
+//! What every worker does besides delivering: repair, upkeep, gauges, a look at the policies.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use tokio::sync::watch;
+
+use super::route::Route;
+use super::wake::Wake;
+use crate::admin::health::Health;
+use crate::admin::metrics;
+use crate::failpoint::failpoint;
+use crate::store::{StoreError, WorkerStore};
+
+const REPAIR_EVERY: Duration = Duration::from_secs(5);
+const UPKEEP_EVERY: Duration = Duration::from_secs(60);
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+/// Lanes repaired in one call; called again until nothing is left.
+const REPAIR_BATCH: i32 = 200;
+/// Upkeep asks to be called again at most so often in a row.
+const UPKEEP_ROUNDS: usize = 50;
+/// The SQLSTATE by which the database refuses our policies.
+const OTHER_POLICIES: &str = "P7012";
+
+pub(super) struct Housekeeping {
+    pub(super) store: WorkerStore,
+    pub(super) worker_id: Arc<str>,
+    pub(super) routes: Vec<Arc<Route>>,
+    pub(super) policies: serde_json::Value,
+    pub(super) wake: Arc<Wake>,
+    pub(super) health: Arc<Health>,
+    /// Set to what is wrong when this worker must stop.
+    pub(super) refused: watch::Sender<Option<String>>,
+}
+
+impl Housekeeping {
+    pub(super) async fn run(self) {
+        let mut repair = tokio::time::interval(REPAIR_EVERY);
+        let mut upkeep = tokio::time::interval(UPKEEP_EVERY);
+        let mut look = tokio::time::interval(LOOK_EVERY);
+        loop {
+            let (what, result) = tokio::select! {
+                _ = repair.tick() => ("repair", self.repair().await),
+                _ = upkeep.tick() => ("upkeep", self.upkeep().await),
+                _ = look.tick() => ("look", self.look().await),
+            };
+            if let Err(error) = result {
+                tracing::warn!(%error, what, "cannot reach the database for housekeeping");
+            }
+        }
+    }
+
+    /// Until nothing is left to repair: a dead worker's rows must not wait for the next round.
+    async fn repair(&self) -> Result<(), StoreError> {
+        loop {
+            failpoint("repairing");
+            let repaired = self.store.repair(&self.worker_id, REPAIR_BATCH).await?;
+            if repaired.is_empty() {
+                return Ok(());
+            }
+            metrics::repaired(repaired.len());
+            for row in &repaired {
+                tracing::warn!(outbox_id = %row.outbox_id, participant_id = row.participant_id, rail = row.rail_type,
+                    lost_by = row.expired_worker_id, lane_paused = row.lane_paused,
+                    "repaired an expired lease: this row may have been sent");
+            }
+            self.wake.now();
+        }
+    }
+
+    async fn upkeep(&self) -> Result<(), StoreError> {
+        for _ in 0..UPKEEP_ROUNDS {
+            let done = self.store.upkeep().await?;
+            for row in done.iter().filter(|row| row.action != "again") {
+                tracing::info!(
+                    action = row.action,
+                    partition = row.partition_name,
+                    detail = row.detail,
+                    "upkeep"
+                );
+            }
+            if done.iter().all(|row| row.action != "again") {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    async fn look(&self) -> Result<(), StoreError> {
+        self.check_policies().await?;
+        let rails: Vec<&str> = self.routes.iter().map(|route| &*route.name).collect();
+        let gauges = self.store.gauges(&rails).await?;
+        let age = gauges.oldest_pending_at.and_then(|at| SystemTime::now().duration_since(at).ok());
+        metrics::gauges(
+            gauges.pending_depth,
+            age.unwrap_or_default(),
+            gauges.dlq_depth,
+            gauges.expired_leases,
+        );
+        metrics::depth_is_exact(gauges.depth_is_exact);
+        metrics::unroutable(gauges.unroutable_lanes);
+        self.health.waiting(gauges.due_lanes > 0);
+        for route in &self.routes {
+            metrics::rail(&route.name, route.slots.taken(), route.open_breakers());
+        }
+        Ok(())
+    }
+
+    async fn check_policies(&self) -> Result<(), StoreError> {
+        match self.store.check_policies(&self.policies).await {
+            Err(error) if error.server().is_some_and(|error| error.code == OTHER_POLICIES) => {
+                self.refused.send_replace(Some(error.to_string()));
+                Ok(())
+            }
+            result => result,
+        }
+    }
+}

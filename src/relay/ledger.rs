@@ -1,0 +1,116 @@
+//! What an outcome is called in the ledger.
+
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use crate::admin::metrics;
+use crate::delivery::{Failure, Outcome};
+use crate::store::OutcomeRow;
+
+/// An outcome that is to be written, and what is measured once it is.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) row: OutcomeRow,
+    latency: Duration,
+    age: Duration,
+}
+
+/// Every outcome but a release has its entry.
+pub(super) fn entry(
+    outbox_id: Uuid,
+    lease_token: Uuid,
+    outcome: Outcome,
+    latency: Duration,
+    age: Duration,
+) -> Entry {
+    let mut row = OutcomeRow {
+        outbox_id,
+        lease_token,
+        state: "RETRYABLE",
+        rail_reference: None,
+        rail_code: None,
+        error_code: None,
+        error_message: None,
+        latency_ms: i32::try_from(latency.as_millis()).unwrap_or(i32::MAX),
+        retry_delay_seconds: None,
+        counted: true,
+    };
+    match outcome {
+        Outcome::Delivered { reference, rail_code } => {
+            row.state = "DISPATCHED";
+            row.rail_reference = reference.map(printable);
+            row.rail_code = rail_code.map(printable);
+        }
+        Outcome::Refused(failure) => {
+            row.state = "FAILED";
+            explain(&mut row, failure);
+        }
+        Outcome::Retry(failure) => explain(&mut row, failure),
+        Outcome::Unavailable { failure, .. } => {
+            row.counted = false;
+            explain(&mut row, failure);
+        }
+        // A lane gives these back; should one come here, it is in doubt.
+        Outcome::NotSent => row.counted = false,
+    }
+    Entry { row, latency, age }
+}
+
+fn explain(row: &mut OutcomeRow, failure: Failure) {
+    let seconds = failure.retry_after.map(|delay| delay.as_millis().div_ceil(1_000));
+    row.retry_delay_seconds = seconds.map(|seconds| i32::try_from(seconds).unwrap_or(i32::MAX));
+    row.error_code = Some(printable(failure.error_code));
+    row.error_message = Some(printable(failure.message));
+    row.rail_code = failure.rail_code.map(printable);
+}
+
+/// PostgreSQL's text has no NUL, and a rail's words may.
+fn printable(text: String) -> String {
+    if text.contains('\0') { text.replace('\0', "\u{fffd}") } else { text }
+}
+
+/// Latencies are those of what was delivered; a wait for a time-out would hide them.
+pub(super) fn measure(entry: &Entry, state: &str) {
+    if state == "DISPATCHED" {
+        metrics::dispatched(entry.latency, entry.age);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(outcome: Outcome) -> OutcomeRow {
+        entry(Uuid::nil(), Uuid::nil(), outcome, Duration::ZERO, Duration::ZERO).row
+    }
+
+    #[test]
+    fn each_outcome_has_its_state_and_counts_or_not() {
+        let failure = || Failure::new("CODE", "words");
+        let delivered = Outcome::Delivered { reference: Some("t/0@1".into()), rail_code: None };
+        let cases = [
+            (delivered, "DISPATCHED", true),
+            (Outcome::Refused(failure()), "FAILED", true),
+            (Outcome::Retry(failure()), "RETRYABLE", true),
+            (Outcome::Unavailable { failure: failure(), maybe_sent: true }, "RETRYABLE", false),
+        ];
+        for (outcome, state, counted) in cases {
+            let row = written(outcome);
+            assert_eq!((row.state, row.counted), (state, counted));
+        }
+    }
+
+    #[test]
+    fn a_wait_that_the_rail_asked_for_is_rounded_up_to_seconds() {
+        let mut failure = Failure::new("HTTP_429", "slow down");
+        failure.retry_after = Some(Duration::from_millis(1_200));
+        assert_eq!(written(Outcome::Retry(failure)).retry_delay_seconds, Some(2));
+    }
+
+    #[test]
+    fn words_with_a_nul_can_be_stored() {
+        let row = written(Outcome::Refused(Failure::new("X", "a\0b")));
+        assert_eq!(row.error_message.as_deref(), Some("a\u{fffd}b"));
+    }
+}

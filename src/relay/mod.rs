@@ -1,0 +1,226 @@
+//! The relay: wakes, claims, hands lanes to rails, writes down what became of them, repairs.
+//!
+//! A row's way: [`wake`] → [`claims`] → [`dispatch`] (validation, breaker, lane) → a rail →
+//! [`completer`]. No database transaction is open while a rail is called. All queues are bounded by
+//! the number of rows under way, which each rail limits.
+
+mod claims;
+mod completer;
+mod dispatch;
+mod housekeeping;
+mod ledger;
+mod quarantine;
+mod renewal;
+mod route;
+mod wake;
+mod worker_id;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use thiserror::Error;
+use tokio::sync::{mpsc, watch};
+use tokio::task::{JoinHandle, JoinSet};
+use uuid::Uuid;
+
+use crate::admin::health::Health;
+use crate::config::{Config, ConfigError, Secret};
+use crate::store::{StoreError, WorkerStore};
+use claims::Claims;
+use completer::Completer;
+use dispatch::Dispatcher;
+use housekeeping::Housekeeping;
+use renewal::Renewal;
+use route::Route;
+use wake::Wake;
+
+pub use route::policies;
+
+/// An outcome is worth writing for as long as its lease can last, renewals included.
+const LEASES_OF_PATIENCE: u32 = 2;
+
+/// What a relay is asked to do.
+#[derive(Debug, Default)]
+pub struct Scope {
+    /// Only rows of this tenant.
+    pub tenant_id: Option<Uuid>,
+    /// Only these rails; all when it is empty.
+    pub rails: Vec<String>,
+}
+
+#[derive(Debug, Error)]
+pub enum RelayError {
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("no rail is configured: add one as [rails.NAME] with kind = \"kafka\" or \"http\"")]
+    NoRails,
+    #[error("{0}")]
+    Refused(String),
+    #[error("shutting down took too long: {0} rows were still under way, their leases will expire")]
+    TookTooLong(usize),
+}
+
+/// One worker.
+pub struct Relay {
+    claims: Arc<Claims>,
+    writing: JoinHandle<()>,
+    background: JoinSet<()>,
+    refused: watch::Receiver<Option<String>>,
+    shutdown: Duration,
+}
+
+impl Relay {
+    /// Checks everything that can be wrong, and starts all but the claims.
+    pub async fn start(
+        config: &Config,
+        scope: Scope,
+        health: Arc<Health>,
+    ) -> Result<Self, RelayError> {
+        let routes = route::routes(config, &scope.rails)?;
+        if routes.is_empty() {
+            return Err(RelayError::NoRails);
+        }
+        let url = config.database.required_url()?;
+        let store = WorkerStore::new(url)?;
+        let policies = policies(config);
+        store.check_policies(&policies).await?;
+        let worker_id: Arc<str> = worker_id::new().into();
+        tracing::info!(%worker_id, rails = ?routes.iter().map(|route| &*route.name).collect::<Vec<_>>(), "ready");
+
+        let (settled, outcomes) = mpsc::unbounded_channel();
+        let dispatcher = Arc::new(Dispatcher::new(settled));
+        let wake = Arc::new(Wake::new(Arc::clone(&health)));
+        let completer = Arc::new(Completer {
+            store: store.clone(),
+            worker_id: Arc::clone(&worker_id),
+            patience: config.relay.lease() * LEASES_OF_PATIENCE,
+            wake: Arc::clone(&wake),
+        });
+        let (refused, refusals) = watch::channel(None);
+        let mut background = JoinSet::new();
+        let renewal = Renewal {
+            store: store.clone(),
+            worker_id: Arc::clone(&worker_id),
+            dispatcher: Arc::clone(&dispatcher),
+            lease: config.relay.lease(),
+        };
+        background.spawn(renewal.run());
+        let housekeeping = Housekeeping {
+            store: store.clone(),
+            worker_id: Arc::clone(&worker_id),
+            routes: routes.clone(),
+            policies,
+            wake: Arc::clone(&wake),
+            health: Arc::clone(&health),
+            refused,
+        };
+        background.spawn(housekeeping.run());
+        let writing = completer.start(outcomes);
+        let claims = Claims {
+            store,
+            worker_id,
+            config: config.relay.clone(),
+            tenant_id: scope.tenant_id,
+            routes,
+            dispatcher,
+            wake,
+            health,
+        };
+        Ok(Self {
+            claims: Arc::new(claims),
+            writing,
+            background,
+            refused: refusals,
+            shutdown: Duration::from_secs(config.relay.shutdown_seconds),
+        })
+    }
+
+    /// Listens for new work, on a connection that does not go through a pooler.
+    pub fn listen(&mut self, url: &Secret) {
+        self.background.spawn(wake::hear(url.clone(), Arc::clone(&self.claims.wake)));
+        self.background.spawn(wake::hold_key(url.clone(), Arc::clone(&self.claims.wake)));
+    }
+
+    /// Delivers until `stop` says so; `hurry` ends the wait for what is under way.
+    pub async fn run(
+        mut self,
+        stop: impl Future<Output = ()>,
+        hurry: impl Future<Output = ()>,
+    ) -> Result<(), RelayError> {
+        let claims = Arc::clone(&self.claims);
+        let mut claiming = tokio::spawn(async move { claims.run().await });
+        let refusal = tokio::select! {
+            () = stop => None,
+            refused = self.refused.wait_for(Option::is_some) => {
+                refused.ok().and_then(|refused| refused.clone())
+            }
+            _ = &mut claiming => Some("the claim loop ended by itself".to_owned()),
+        };
+        self.claims.dispatcher.stopping.store(true, Ordering::Relaxed);
+        self.claims.wake.now();
+        let finished = self.finish(claiming, hurry).await;
+        match refusal {
+            Some(refusal) => Err(RelayError::Refused(refusal)),
+            None => finished,
+        }
+    }
+
+    /// Delivers what is due, and ends.
+    pub async fn drain(
+        self,
+        stop: impl Future<Output = ()>,
+        told: impl Fn(usize) + Send + 'static,
+    ) -> Result<(), RelayError> {
+        let claims = Arc::clone(&self.claims);
+        let mut claiming = tokio::spawn(async move { claims.drain(told).await });
+        let drained = tokio::select! {
+            () = stop => Ok(()),
+            drained = &mut claiming => drained.unwrap_or(Ok(())),
+        };
+        self.claims.dispatcher.stopping.store(true, Ordering::Relaxed);
+        let ended = tokio::spawn(async move {
+            if !claiming.is_finished() {
+                let _ = claiming.await;
+            }
+        });
+        self.finish(ended, std::future::pending()).await?;
+        Ok(drained?)
+    }
+
+    /// Stops claiming, waits for what is under way, writes every outcome, releases the rest.
+    async fn finish(
+        mut self,
+        claiming: JoinHandle<()>,
+        hurry: impl Future<Output = ()>,
+    ) -> Result<(), RelayError> {
+        let routes = self.claims.routes.clone();
+        let everything = async {
+            let _ = claiming.await;
+            // The last senders go with the lanes under way: then the writers end.
+            drop(self.claims);
+            self.background.shutdown().await;
+            let _ = self.writing.await;
+        };
+        tokio::pin!(everything);
+        tokio::select! {
+            () = &mut everything => return Ok(()),
+            () = hurry => {}
+            () = tokio::time::sleep(self.shutdown) => {}
+        }
+        tracing::warn!("shutting down takes too long: what is under way is given up");
+        for route in &routes {
+            route.rail.abandon().await;
+        }
+        match tokio::time::timeout(Duration::from_secs(5), everything).await {
+            Ok(()) => Ok(()),
+            Err(_) => Err(RelayError::TookTooLong(under_way(&routes))),
+        }
+    }
+}
+
+fn under_way(routes: &[Arc<Route>]) -> usize {
+    routes.iter().map(|route| route.slots.taken()).sum()
+}

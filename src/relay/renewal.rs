@@ -1,0 +1,65 @@
+//! Makes the leases of slow lanes longer.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use uuid::Uuid;
+
+use super::dispatch::Dispatcher;
+use crate::admin::metrics;
+use crate::delivery::Lane;
+use crate::store::WorkerStore;
+
+/// Renews what has less than two thirds of its lease left, several times before it could run out.
+pub(super) struct Renewal {
+    pub(super) store: WorkerStore,
+    pub(super) worker_id: Arc<str>,
+    pub(super) dispatcher: Arc<Dispatcher>,
+    pub(super) lease: Duration,
+}
+
+impl Renewal {
+    pub(super) async fn run(self) {
+        loop {
+            tokio::time::sleep(self.lease / 6).await;
+            self.renew().await;
+        }
+    }
+
+    async fn renew(&self) {
+        let lanes: Vec<(Arc<Lane>, Uuid, Uuid)> = self
+            .dispatcher
+            .under_way()
+            .into_iter()
+            .filter(|lane| lane.lease().time_left() < self.lease * 2 / 3)
+            .filter_map(|lane| {
+                // One row stands for its lane: the database renews the lane as a whole.
+                let index = *lane.unreported().first()?;
+                let row = &lane.rows()[index];
+                let (outbox_id, token) = (row.outbox_id, row.lease_token);
+                Some((lane, outbox_id, token))
+            })
+            .collect();
+        if lanes.is_empty() {
+            return;
+        }
+        let leases: Vec<(Uuid, Uuid)> = lanes.iter().map(|(_, id, token)| (*id, *token)).collect();
+        let asked_at = Instant::now();
+        let seconds = i32::try_from(self.lease.as_secs()).unwrap_or(i32::MAX);
+        let ours: HashSet<Uuid> = match self.store.renew(&self.worker_id, &leases, seconds).await {
+            Ok(ours) => ours.into_iter().collect(),
+            // The leases run on; a send that they do not cover is not begun.
+            Err(error) => return tracing::warn!(%error, "leases could not be renewed"),
+        };
+        for (lane, outbox_id, _) in &lanes {
+            if ours.contains(outbox_id) {
+                lane.lease().renew(asked_at, self.lease);
+            } else {
+                lane.lease().lose();
+                metrics::lease_lost();
+                tracing::info!(%outbox_id, "CONCURRENCY_EVENT: the lease of this lane is lost, nothing more of it is sent");
+            }
+        }
+    }
+}

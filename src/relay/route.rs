@@ -1,0 +1,133 @@
+//! A rail with everything the relay knows about it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::config::{Config, ConfigError, OnFailed, Ordering, RailConfig};
+use crate::delivery::{Breaker, Slots};
+use crate::rails::Rail;
+use crate::rails::http::HttpRail;
+use crate::rails::kafka::KafkaRail;
+use crate::validation::Validator;
+
+/// The rail type of dead letters.
+pub(super) const DLQ: &str = "dlq";
+
+/// A rail, its policy, and what is under way on it.
+pub(super) struct Route {
+    pub(super) name: Arc<str>,
+    pub(super) rail: Arc<dyn Rail>,
+    /// Dead letters are carried as they are.
+    pub(super) validator: Option<Validator>,
+    pub(super) ordered: bool,
+    pub(super) halts: bool,
+    /// How many rows of one lane a claim takes at most.
+    pub(super) lane_rows: Option<i32>,
+    pub(super) slots: Arc<Slots>,
+    breakers: Mutex<HashMap<Arc<str>, Arc<Breaker>>>,
+}
+
+impl Route {
+    pub(super) fn new(name: &str, rail: Arc<dyn Rail>, validator: Option<Validator>) -> Self {
+        Self {
+            name: name.into(),
+            rail,
+            validator,
+            ordered: true,
+            halts: false,
+            lane_rows: None,
+            slots: Arc::new(Slots::default()),
+            breakers: Mutex::new(HashMap::new()),
+        }
+    }
+
+    fn from_config(name: &str, config: &RailConfig) -> Result<Self, ConfigError> {
+        let rail: Arc<dyn Rail> = match config {
+            RailConfig::Kafka(kafka) => Arc::new(KafkaRail::new(name, kafka)?),
+            RailConfig::Http(http) => Arc::new(HttpRail::new(name, http)?),
+        };
+        let validator = Validator::load(name, config)?;
+        let halts = config.on_failed() == OnFailed::Halt;
+        // What is behind a row that halts its lane must not be on its way. An HTTP rail sends one
+        // row after the other anyway.
+        let alone = halts && matches!(config, RailConfig::Kafka(_));
+        Ok(Self {
+            ordered: config.ordering() == Ordering::Strict,
+            halts,
+            lane_rows: alone.then_some(1),
+            ..Self::new(name, rail, Some(validator))
+        })
+    }
+
+    /// The breaker of a destination. Their number is bounded by the configured topics and tenants.
+    pub(super) fn breaker(&self, destination: &Arc<str>) -> Arc<Breaker> {
+        let mut breakers = self.breakers.lock().unwrap_or_else(PoisonError::into_inner);
+        let made = || Arc::new(Breaker::new(Arc::clone(destination)));
+        Arc::clone(breakers.entry(Arc::clone(destination)).or_insert_with(made))
+    }
+
+    /// How many of its destinations are open or on probation.
+    pub(super) fn open_breakers(&self) -> usize {
+        let breakers = self.breakers.lock().unwrap_or_else(PoisonError::into_inner);
+        let open =
+            |breaker: &&Arc<Breaker>| breaker.state() != crate::delivery::BreakerState::Closed;
+        breakers.values().filter(open).count()
+    }
+
+    /// How many rows may be claimed now, or for how long none.
+    pub(super) fn room(&self, batch_size: usize) -> Result<usize, Duration> {
+        let mut most = batch_size;
+        if let Some(destination) = self.rail.only_destination() {
+            let breaker = self.breaker(&destination);
+            let wait = breaker.closed_for();
+            if !wait.is_zero() {
+                return Err(wait);
+            }
+            if breaker.state() != crate::delivery::BreakerState::Closed {
+                // The probe: one row finds out.
+                most = 1;
+            }
+        }
+        let free = self.rail.capacity().saturating_sub(self.slots.taken());
+        // Many claims of a few rows each cost more than they bring.
+        let worth_it = most.min(self.rail.capacity().div_ceil(4));
+        Ok(if free < worth_it { 0 } else { most.min(free) })
+    }
+}
+
+/// Every rail of the configuration that `only` names (or all), and the one that carries dead letters.
+pub(super) fn routes(config: &Config, only: &[String]) -> Result<Vec<Arc<Route>>, ConfigError> {
+    let mut routes = Vec::new();
+    let wanted = |name: &str| only.is_empty() || only.iter().any(|rail| rail == name);
+    for (name, rail) in config.rails.iter().filter(|(name, _)| wanted(name)) {
+        routes.push(Arc::new(Route::from_config(name, rail)?));
+    }
+    if let Some(dlq) = config.dlq.as_ref().filter(|_| wanted(DLQ))
+        && let (Some(RailConfig::Kafka(kafka)), Some(topic)) =
+            (config.rails.get(&dlq.rail), &dlq.topic)
+    {
+        let rail = Arc::new(KafkaRail::for_dead_letters(kafka, topic)?);
+        routes.push(Arc::new(Route::new(DLQ, rail, None)));
+    }
+    Ok(routes)
+}
+
+/// What this configuration says about policies, in the form that the database compares.
+pub fn policies(config: &Config) -> serde_json::Value {
+    // Without [dlq], somebody else carries dead letters to their topic.
+    let dlq = match &config.dlq {
+        Some(dlq) if dlq.rail == "ledger" => "ledger",
+        _ => "topic",
+    };
+    let policies = config.rails.iter().map(|(name, rail)| {
+        let policy = serde_json::json!({
+            "ordering": rail.ordering(),
+            "on_failed": rail.on_failed(),
+            "delivery": rail.delivery(),
+            "dlq": dlq,
+        });
+        (name.clone(), policy)
+    });
+    serde_json::Value::Object(policies.collect())
+}

@@ -1,0 +1,131 @@
+//! When to look for work.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::{Notify, watch};
+
+use crate::admin::health::Health;
+use crate::admin::metrics;
+use crate::config::Secret;
+use crate::store::{Ear, SleepKey, StoreError};
+
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+/// However long it sleeps, it shows that it is alive.
+const HEARTBEAT: Duration = Duration::from_secs(5);
+
+/// Wakes the claim loop: at once, or at a time. Any number of wake-ups while it works mean one more
+/// claim afterwards.
+pub(super) struct Wake {
+    woken: Notify,
+    /// When a row that we gave back or have to try again is due.
+    next: Mutex<Option<Instant>>,
+    asleep: watch::Sender<bool>,
+    health: Arc<Health>,
+}
+
+impl Wake {
+    pub(super) fn new(health: Arc<Health>) -> Self {
+        Self {
+            woken: Notify::new(),
+            next: Mutex::new(None),
+            asleep: watch::Sender::new(false),
+            health,
+        }
+    }
+
+    pub(super) fn now(&self) {
+        self.woken.notify_one();
+    }
+
+    pub(super) fn at(&self, time: Instant) {
+        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        if next.is_none_or(|earlier| time < earlier) {
+            *next = Some(time);
+            // It may be sleeping until a later time.
+            self.woken.notify_one();
+        }
+    }
+
+    /// Rows are being completed.
+    pub(super) fn progressed(&self) {
+        self.health.progressed();
+    }
+
+    /// Sleeps until somebody wakes us, or the poll is due.
+    pub(super) async fn sleep(&self, poll: Duration) {
+        self.asleep.send_replace(true);
+        let next = *self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        let poll = Instant::now() + poll;
+        let until = next.map_or(poll, |next| next.min(poll));
+        while Instant::now() < until {
+            self.health.beat();
+            let slice = until.saturating_duration_since(Instant::now()).min(HEARTBEAT);
+            if tokio::time::timeout(slice, self.woken.notified()).await.is_ok() {
+                break;
+            }
+        }
+        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        if next.is_some_and(|next| next <= Instant::now()) {
+            *next = None;
+        }
+    }
+
+    /// There is work: producers need not wake us.
+    pub(super) fn busy(&self) {
+        self.asleep.send_if_modified(|asleep| std::mem::replace(asleep, false));
+    }
+}
+
+/// Hears notifications for as long as the process lives. While it cannot, polling finds the work.
+pub(super) async fn hear(url: Secret, wake: Arc<Wake>) {
+    let mut pause = FIRST_PAUSE;
+    loop {
+        match Ear::open(&url).await {
+            Ok(mut ear) => {
+                pause = FIRST_PAUSE;
+                // Something may have been said while nobody heard.
+                wake.now();
+                while ear.hear().await.is_ok() {
+                    metrics::notified();
+                    wake.now();
+                }
+                tracing::warn!(
+                    "lost the connection that hears of new work; polling until it is back"
+                );
+            }
+            Err(error) => tracing::warn!(%error, "cannot listen for new work; polling alone"),
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+/// Holds the key while we sleep, so that producers notify; gives it back when there is work, so that
+/// the other sleepers stay wakeable.
+pub(super) async fn hold_key(url: Secret, wake: Arc<Wake>) {
+    let mut pause = FIRST_PAUSE;
+    loop {
+        // Without the key nobody notifies, and polling finds the work: `hear` says so in the log.
+        if let Ok(key) = SleepKey::open(&url).await {
+            pause = FIRST_PAUSE;
+            let _ = hold(&key, &wake).await;
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+async fn hold(key: &SleepKey, wake: &Wake) -> Result<(), StoreError> {
+    let mut asleep = wake.asleep.subscribe();
+    loop {
+        // The sender lives in `wake`.
+        let _ = asleep.wait_for(|asleep| *asleep).await;
+        key.take().await?;
+        // Whoever enqueued before this did not notify, and has committed: look once more.
+        wake.now();
+        let _ = asleep.wait_for(|asleep| !*asleep).await;
+        key.give_back().await?;
+    }
+}

@@ -1,0 +1,79 @@
+//! Claims rows.
+
+use serde_json::{Map, Value};
+use tokio_postgres::Row as SqlRow;
+use uuid::Uuid;
+
+use super::{StoreError, WorkerStore};
+use crate::delivery::Row;
+
+const CLAIM: &str = "SELECT outbox_id, lease_token, tenant_id, instruction_id, participant_id, \
+    sequence_id, idempotency_key, rail_type, payload::text, headers::text, attempt_count, \
+    zombie_count, created_at, dead_letter_of \
+    FROM outbox.claim_outbox_batch($1, $2, $3, $4, $5, $6)";
+
+/// What a worker asks for.
+#[derive(Debug)]
+pub struct Claim<'a> {
+    pub rows: i32,
+    pub worker_id: &'a str,
+    pub lease_seconds: i32,
+    pub rail_type: &'a str,
+    pub tenant_id: Option<Uuid>,
+    /// At most so many rows of one lane.
+    pub lane_rows: Option<i32>,
+}
+
+impl WorkerStore {
+    /// Leases due rows; those of one lane stand together, in order.
+    pub async fn claim(&self, claim: &Claim<'_>) -> Result<Vec<Row>, StoreError> {
+        let rails = [claim.rail_type];
+        let rows = self
+            .query(
+                CLAIM,
+                &[
+                    &claim.rows,
+                    &claim.worker_id,
+                    &claim.lease_seconds,
+                    &rails.as_slice(),
+                    &claim.tenant_id,
+                    &claim.lane_rows,
+                ],
+            )
+            .await?;
+        rows.iter().map(read).collect()
+    }
+}
+
+fn read(row: &SqlRow) -> Result<Row, StoreError> {
+    Ok(Row {
+        outbox_id: row.try_get(0)?,
+        lease_token: row.try_get(1)?,
+        tenant_id: row.try_get(2)?,
+        instruction_id: row.try_get(3)?,
+        participant_id: row.try_get(4)?,
+        sequence_id: row.try_get(5)?,
+        idempotency_key: row.try_get(6)?,
+        rail_type: row.try_get(7)?,
+        payload: row.try_get(8)?,
+        headers: headers(row.try_get(9)?)?,
+        attempt_no: row.try_get::<_, i32>(10)? + 1,
+        zombie_count: row.try_get(11)?,
+        created_at: row.try_get(12)?,
+        dead_letter_of: row.try_get(13)?,
+    })
+}
+
+/// An object of strings, as the contract has checked.
+fn headers(text: &str) -> Result<Vec<(String, String)>, StoreError> {
+    if text == "{}" {
+        return Ok(Vec::new());
+    }
+    let headers: Map<String, Value> = serde_json::from_str(text)
+        .map_err(|_| StoreError::Protocol("headers that are no JSON object".to_owned()))?;
+    let strings = headers.into_iter().filter_map(|(name, value)| match value {
+        Value::String(value) => Some((name, value)),
+        _ => None,
+    });
+    Ok(strings.collect())
+}

@@ -1,0 +1,137 @@
+//! Writes down outcomes, and gives leases back or makes them longer.
+
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use super::{StoreError, WorkerStore};
+
+const COMPLETE: &str = "SELECT outbox_id, attempt_no, state::text, refusal \
+    FROM outbox.complete_outbox_batch($1, $2, $3, $4::text[]::outbox.outbox_attempt_state[], \
+    $5, $6, $7, $8, $9, $10, $11)";
+const RELEASE: &str = "SELECT outbox_id FROM outbox.release_outbox_leases($1, $2, $3, $4)";
+const RENEW: &str = "SELECT outbox_id FROM outbox.renew_outbox_leases($1, $2, $3, $4)";
+const REPAIR: &str = "SELECT outbox_id, participant_id, rail_type, expired_worker_id, lane_paused \
+    FROM outbox.repair_expired_leases($1, $2)";
+
+/// One outcome of a batch.
+#[derive(Debug, Clone)]
+pub struct OutcomeRow {
+    pub outbox_id: Uuid,
+    pub lease_token: Uuid,
+    pub state: &'static str,
+    pub rail_reference: Option<String>,
+    pub rail_code: Option<String>,
+    pub error_code: Option<String>,
+    pub error_message: Option<String>,
+    pub latency_ms: i32,
+    pub retry_delay_seconds: Option<i32>,
+    pub counted: bool,
+}
+
+/// What the database made of an outcome.
+#[derive(Debug)]
+pub struct Recorded {
+    pub outbox_id: Uuid,
+    /// Absent when it was refused.
+    pub state: Option<String>,
+    /// The SQLSTATE of a refusal.
+    pub refusal: Option<String>,
+}
+
+/// A lease that somebody lost, and that is mended now.
+#[derive(Debug)]
+pub struct Repaired {
+    pub outbox_id: Uuid,
+    pub participant_id: String,
+    pub rail_type: String,
+    pub expired_worker_id: String,
+    pub lane_paused: bool,
+}
+
+impl WorkerStore {
+    /// Records a batch of outcomes in one transaction; a refused row never fails its neighbours.
+    pub async fn complete(
+        &self,
+        worker_id: &str,
+        outcomes: &[OutcomeRow],
+    ) -> Result<Vec<Recorded>, StoreError> {
+        let column = Columns(outcomes);
+        let rows = self
+            .query(
+                COMPLETE,
+                &[
+                    &worker_id,
+                    &column.of(|row| row.outbox_id),
+                    &column.of(|row| row.lease_token),
+                    &column.of(|row| row.state),
+                    &column.of(|row| row.rail_reference.as_deref()),
+                    &column.of(|row| row.rail_code.as_deref()),
+                    &column.of(|row| row.error_code.as_deref()),
+                    &column.of(|row| row.error_message.as_deref()),
+                    &column.of(|row| row.latency_ms),
+                    &column.of(|row| row.retry_delay_seconds),
+                    &column.of(|row| row.counted),
+                ],
+            )
+            .await?;
+        rows.iter()
+            .map(|row| {
+                Ok(Recorded {
+                    outbox_id: row.try_get(0)?,
+                    state: row.try_get(2)?,
+                    refusal: row.try_get(3)?,
+                })
+            })
+            .collect()
+    }
+
+    /// Gives back rows that were certainly not sent, with what stands behind them.
+    pub async fn release(
+        &self,
+        worker_id: &str,
+        leases: &[(Uuid, Uuid)],
+        delay: Duration,
+    ) -> Result<usize, StoreError> {
+        let (ids, tokens): (Vec<Uuid>, Vec<Uuid>) = leases.iter().copied().unzip();
+        let delay_seconds = i32::try_from(delay.as_millis().div_ceil(1_000)).unwrap_or(i32::MAX);
+        Ok(self.query(RELEASE, &[&worker_id, &ids, &tokens, &delay_seconds]).await?.len())
+    }
+
+    /// Makes leases longer, whole lanes at a time. Returns the rows that are still ours.
+    pub async fn renew(
+        &self,
+        worker_id: &str,
+        leases: &[(Uuid, Uuid)],
+        lease_seconds: i32,
+    ) -> Result<Vec<Uuid>, StoreError> {
+        let (ids, tokens): (Vec<Uuid>, Vec<Uuid>) = leases.iter().copied().unzip();
+        let rows = self.query(RENEW, &[&worker_id, &ids, &tokens, &lease_seconds]).await?;
+        rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
+    }
+
+    /// Repairs up to `lanes` expired lanes.
+    pub async fn repair(&self, worker_id: &str, lanes: i32) -> Result<Vec<Repaired>, StoreError> {
+        let rows = self.query(REPAIR, &[&lanes, &worker_id]).await?;
+        rows.iter()
+            .map(|row| {
+                Ok(Repaired {
+                    outbox_id: row.try_get(0)?,
+                    participant_id: row.try_get(1)?,
+                    rail_type: row.try_get(2)?,
+                    expired_worker_id: row.try_get(3)?,
+                    lane_paused: row.try_get(4)?,
+                })
+            })
+            .collect()
+    }
+}
+
+/// The function takes arrays, one for each column.
+struct Columns<'a>(&'a [OutcomeRow]);
+
+impl<'a> Columns<'a> {
+    fn of<T>(&self, read: impl Fn(&'a OutcomeRow) -> T) -> Vec<T> {
+        self.0.iter().map(read).collect()
+    }
+}

@@ -1,0 +1,79 @@
+//! The two sessions of a worker that sleeps: one hears, one holds the key.
+
+use std::future::poll_fn;
+
+use tokio_postgres::{AsyncMessage, Client, NoTls};
+
+use super::{StoreError, connect};
+use crate::config::Secret;
+
+const LISTEN: &str = "LISTEN outbox_pending";
+const LOCK: &str = "SELECT pg_advisory_lock(outbox.wake_up_key())";
+const UNLOCK: &str = "SELECT pg_advisory_unlock(outbox.wake_up_key())";
+
+/// Hears that there is new work.
+pub struct Ear {
+    _client: Client,
+    connection:
+        tokio_postgres::Connection<tokio_postgres::Socket, tokio_postgres::tls::NoTlsStream>,
+}
+
+/// Holds the key that tells producers that somebody sleeps.
+pub struct SleepKey {
+    client: Client,
+}
+
+impl Ear {
+    pub async fn open(url: &Secret) -> Result<Self, StoreError> {
+        let config = connect::parse(url.expose())?;
+        let (client, mut connection) = config.connect(NoTls).await?;
+        {
+            // The connection has to be driven while the statement runs.
+            let listen = client.batch_execute(LISTEN);
+            tokio::pin!(listen);
+            loop {
+                tokio::select! {
+                    result = &mut listen => break result?,
+                    message = poll_fn(|context| connection.poll_message(context)) => match message {
+                        Some(message) => { message?; }
+                        None => return Err(StoreError::ConnectionLost),
+                    },
+                }
+            }
+        }
+        Ok(Self { _client: client, connection })
+    }
+
+    /// Returns at the next notification; an error means that some may have been missed.
+    pub async fn hear(&mut self) -> Result<(), StoreError> {
+        loop {
+            match poll_fn(|context| self.connection.poll_message(context)).await {
+                Some(Ok(AsyncMessage::Notification(_))) => return Ok(()),
+                Some(Ok(_)) => {}
+                Some(Err(error)) => return Err(error.into()),
+                None => return Err(StoreError::ConnectionLost),
+            }
+        }
+    }
+}
+
+impl SleepKey {
+    pub async fn open(url: &Secret) -> Result<Self, StoreError> {
+        let config = connect::parse(url.expose())?;
+        let (client, connection) = config.connect(NoTls).await?;
+        tokio::spawn(async move {
+            // Its error reaches whoever uses the client next.
+            let _ = connection.await;
+        });
+        Ok(Self { client })
+    }
+
+    /// Waits until it is granted: then every producer that did not notify has committed.
+    pub async fn take(&self) -> Result<(), StoreError> {
+        Ok(self.client.batch_execute(LOCK).await?)
+    }
+
+    pub async fn give_back(&self) -> Result<(), StoreError> {
+        Ok(self.client.batch_execute(UNLOCK).await?)
+    }
+}

@@ -1,0 +1,38 @@
+//! Destinations that are down: nothing FAILED, nothing counted.
+
+use crate::process::Setup;
+use crate::rows::{all_done, check_order, count, enqueue, wait_for};
+use crate::support::{Database, Topic};
+
+const COUNTED: &str =
+    "SELECT count(*) FROM outbox.payment_outbox_attempts WHERE state = 'RETRYABLE' AND counted";
+
+async fn nothing_failed_or_counted(database: &Database) {
+    assert_eq!(count(database, "FAILED").await, 0);
+    let counted: i64 = database.connect().await.query_one(COUNTED, &[]).await.unwrap().get(0);
+    assert_eq!(counted, 0);
+}
+
+#[tokio::test]
+async fn a_topic_that_is_made_later_costs_no_row() {
+    let (database, mut topic) = (Database::new().await, Topic::unmade());
+    let bridge = Setup::kafka(&database, &topic).await.run();
+    enqueue(&database.connect().await, "kafka", 5, 50).await;
+    bridge.logged("unavailable").await;
+    topic.make(2).await;
+    all_done(&database).await;
+    assert_eq!(check_order(&topic.consume(50).await), 0);
+    nothing_failed_or_counted(&database).await;
+}
+
+#[tokio::test]
+async fn rows_for_a_rail_that_nobody_runs_stay_pending() {
+    let (database, topic) = (Database::new().await, Topic::new().await);
+    let _bridge = Setup::kafka(&database, &topic).await.run();
+    let client = database.connect().await;
+    enqueue(&client, "elsewhere", 5, 10).await;
+    enqueue(&client, "kafka", 5, 10).await;
+    wait_for(&database, "SELECT count(*) = 10 FROM outbox.payment_outbox_attempts").await;
+    let waiting = "SELECT count(*) FROM outbox.payment_outbox_pending WHERE rail_type = 'elsewhere' AND lease_token IS NULL";
+    assert_eq!(client.query_one(waiting, &[]).await.unwrap().get::<_, i64>(0), 10);
+}

@@ -1,0 +1,143 @@
+//! A bridge that a test starts, stops, kills and reads the log of.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use crate::support::{Database, Topic};
+
+/// Whatever takes longer than this has failed.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What a bridge is started with.
+pub(crate) struct Setup {
+    url: String,
+    pub(crate) toml: String,
+    environment: Vec<(String, String)>,
+}
+
+impl Setup {
+    /// As a user who is a member of the executor's role and of nothing else.
+    pub(crate) async fn new(database: &Database) -> Self {
+        let url = database.url_as("symphony_executor").await;
+        let toml = "[admin]\nlisten = \"127.0.0.1:0\"\n".to_owned();
+        Self { url, toml, environment: Vec::new() }
+    }
+
+    /// With a Kafka rail called `kafka` on this topic.
+    pub(crate) async fn kafka(database: &Database, topic: &Topic) -> Self {
+        Self::new(database).await.and(&format!(
+            "[rails.kafka]\nkind = \"kafka\"\ntopic = \"{}\"\nschema = \"any\"\ndelivery_timeout_seconds = 5\n",
+            topic.name()
+        ))
+    }
+
+    pub(crate) fn and(mut self, toml: &str) -> Self {
+        self.toml.push_str(toml);
+        self
+    }
+
+    /// A worker that dies when it reaches this place.
+    pub(crate) fn doomed(&self, place: &str) -> Bridge {
+        let environment = vec![("TRESTLE_FAILPOINT".to_owned(), place.to_owned())];
+        Self { url: self.url.clone(), toml: self.toml.clone(), environment }.run()
+    }
+
+    pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
+        self.environment.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// `trestle run`
+    pub(crate) fn run(&self) -> Bridge {
+        self.start(&["run"])
+    }
+
+    pub(crate) fn start(&self, arguments: &[&str]) -> Bridge {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join("trestle.toml"), &self.toml).expect("a file");
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("trestle"));
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("TRESTLE_") {
+                command.env_remove(name);
+            }
+        }
+        let child = command
+            .args(arguments)
+            .current_dir(folder.path())
+            .env("DATABASE_URL", &self.url)
+            .envs(self.environment.iter().map(|(name, value)| (name, value)))
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the bridge starts");
+        Bridge::watch(child, folder)
+    }
+}
+
+/// Killed when the test ends.
+pub(crate) struct Bridge {
+    child: Child,
+    log: Arc<Mutex<Vec<String>>>,
+    _folder: TempDir,
+}
+
+impl Bridge {
+    fn watch(mut child: Child, folder: TempDir) -> Self {
+        let log = Arc::new(Mutex::new(Vec::new()));
+        let lines = BufReader::new(child.stderr.take().expect("its stderr"));
+        let kept = Arc::clone(&log);
+        std::thread::spawn(move || {
+            for line in lines.lines().map_while(Result::ok) {
+                kept.lock().unwrap().push(line);
+            }
+        });
+        Self { child, log, _folder: folder }
+    }
+
+    pub(crate) fn log(&self) -> String {
+        self.log.lock().unwrap().join("\n")
+    }
+
+    /// Sends a signal by its name: `TERM`, `STOP`, `CONT`, `KILL`.
+    pub(crate) fn signal(&self, name: &str) {
+        let status = Command::new("kill")
+            .args([&format!("-{name}"), &self.child.id().to_string()])
+            .status()
+            .expect("kill");
+        assert!(status.success());
+    }
+
+    /// Waits until it has ended.
+    pub(crate) async fn ended(&mut self) -> ExitStatus {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            if let Some(status) = self.child.try_wait().expect("its status") {
+                return status;
+            }
+            assert!(Instant::now() < until, "it does not end:\n{}", self.log());
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    pub(crate) async fn logged(&self, words: &str) {
+        let until = Instant::now() + PATIENCE;
+        while !self.log().contains(words) {
+            assert!(Instant::now() < until, "{words:?} was never logged:\n{}", self.log());
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
+
+impl Drop for Bridge {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if std::thread::panicking() {
+            eprintln!("the bridge's log:\n{}", self.log());
+        }
+    }
+}

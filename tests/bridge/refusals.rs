@@ -1,0 +1,82 @@
+//! Rows that are refused, and where they go.
+
+use crate::process::Setup;
+use crate::rows::{all_done, count, enqueue, header, wait_for};
+use crate::support::{Database, Topic};
+
+async fn put_policies_in_force(database: &Database, setup: &Setup) {
+    let operator = Setup::new(database)
+        .await
+        .and(&setup.toml.replace("[admin]\nlisten = \"127.0.0.1:0\"\n", ""));
+    let url = database.url_as("symphony_operator").await;
+    let mut applied = operator
+        .env("DATABASE_URL", &url)
+        .start(&["policies", "--apply", "--reason", "test", "--actor", "test"]);
+    assert!(applied.ended().await.success(), "{}", applied.log());
+}
+
+#[tokio::test]
+async fn an_invalid_payload_goes_to_the_dlq_topic_and_the_lane_goes_on() {
+    let (database, topic, dlq) = (Database::new().await, Topic::new().await, Topic::new().await);
+    let setup = Setup::kafka(&database, &topic)
+        .await
+        .and(&format!("[dlq]\nrail = \"kafka\"\ntopic = \"{}\"\n", dlq.name()));
+    let mut setup = setup;
+    setup.toml = setup.toml.replace("schema = \"any\"\n", "");
+    put_policies_in_force(&database, &setup).await;
+    let client = database.connect().await;
+    for (key, payload) in [
+        ("a", r#"{"amount": "10.00", "currency": "EUR"}"#),
+        ("b", r#"{"amount": "0.00", "currency": "EUR"}"#),
+        ("c", r#"{"amount": "10.00", "currency": "EUR"}"#),
+    ] {
+        let call = "SELECT outbox.enqueue_payment_outbox('i', 'p', $1, 'kafka', $2::text::jsonb, '{\"mine\": \"kept\"}')";
+        client.execute(call, &[&key, &payload]).await.unwrap();
+    }
+    let _bridge = setup.run();
+    all_done(&database).await;
+    let delivered: Vec<String> =
+        topic.consume(2).await.iter().map(|record| header(record, "idempotency_key")).collect();
+    assert_eq!(delivered, ["a", "c"]);
+    let letter = dlq.consume(1).await.remove(0);
+    assert_eq!(letter.key.as_deref(), Some(b"p".as_slice()));
+    assert_eq!(letter.value, br#"{"amount": "0.00", "currency": "EUR"}"#);
+    for (name, value) in [
+        ("mine", "kept"),
+        ("dlq_error_code", "PAYLOAD_INVALID"),
+        ("dlq_rail_type", "kafka"),
+        ("dlq_attempts", "1"),
+    ] {
+        assert_eq!(header(&letter, name), value);
+    }
+    assert!(header(&letter, "dlq_reason").contains("/amount"), "{}", header(&letter, "dlq_reason"));
+    assert_eq!(count(&database, "FAILED").await, 1);
+}
+
+#[tokio::test]
+async fn a_bridge_with_other_policies_is_refused_with_both_values() {
+    let (database, topic) = (Database::new().await, Topic::new().await);
+    let setup = Setup::kafka(&database, &topic).await.and("on_failed = \"halt\"\n");
+    let mut bridge = setup.run();
+    assert_eq!(bridge.ended().await.code(), Some(1));
+    assert!(
+        bridge.log().contains(
+            "rails.kafka.on_failed is 'halt' in this configuration, but 'skip' is in force"
+        ),
+        "{}",
+        bridge.log()
+    );
+}
+
+#[tokio::test]
+async fn a_running_bridge_stops_when_other_policies_come_in_force() {
+    let (database, topic) = (Database::new().await, Topic::new().await);
+    let setup = Setup::kafka(&database, &topic).await;
+    let mut bridge = setup.run();
+    bridge.logged("ready").await;
+    enqueue(&database.connect().await, "kafka", 2, 4).await;
+    wait_for(&database, "SELECT count(*) = 4 FROM outbox.payment_outbox_attempts").await;
+    let other = Setup::kafka(&database, &topic).await.and("on_failed = \"halt\"\n");
+    put_policies_in_force(&database, &other).await;
+    assert_eq!(bridge.ended().await.code(), Some(1), "{}", bridge.log());
+}

@@ -1,0 +1,36 @@
+//! SIGTERM: nothing is doubled, nothing waits for a lease.
+
+use crate::process::Setup;
+use crate::rows::{all_done, check_order, count, enqueue, wait_for};
+use crate::support::{Database, Topic};
+
+const NOTHING_LEASED: &str =
+    "SELECT NOT EXISTS (SELECT FROM outbox.payment_outbox_pending WHERE lease_token IS NOT NULL)";
+const SOME_DONE: &str = "SELECT count(*) >= 500 FROM outbox.payment_outbox_attempts";
+
+#[tokio::test]
+async fn a_rolling_restart_under_load_makes_no_duplicate_and_leaves_no_lease() {
+    let (database, topic) = (Database::new().await, Topic::with_partitions(4).await);
+    let setup = Setup::kafka(&database, &topic).await;
+    let (mut first, mut second) = (setup.run(), setup.run());
+    enqueue(&database.connect().await, "kafka", 100, 10_000).await;
+    for worker in [&mut first, &mut second] {
+        wait_for(&database, SOME_DONE).await;
+        worker.signal("TERM");
+        assert!(worker.ended().await.success(), "{}", worker.log());
+    }
+    wait_for(&database, NOTHING_LEASED).await;
+    let _third = setup.run();
+    all_done(&database).await;
+    assert_eq!(check_order(&topic.consume(10_000).await), 0);
+    assert_eq!(count(&database, "ZOMBIE_REQUEUE").await, 0);
+}
+
+#[tokio::test]
+async fn an_idle_bridge_stops_at_once() {
+    let (database, topic) = (Database::new().await, Topic::new().await);
+    let mut bridge = Setup::kafka(&database, &topic).await.run();
+    bridge.logged("ready").await;
+    bridge.signal("TERM");
+    assert!(bridge.ended().await.success(), "{}", bridge.log());
+}

@@ -1,0 +1,48 @@
+//! How new work is found.
+
+use std::time::{Duration, Instant};
+
+use crate::process::Setup;
+use crate::rows::{all_done, enqueue, wait_for};
+use crate::support::{Database, Topic};
+
+/// Far below the poll of these tests, far above what a busy machine needs.
+const SOON: Duration = Duration::from_secs(20);
+const ASLEEP: &str = "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ExclusiveLock' AND granted \
+    AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))";
+
+#[tokio::test]
+async fn a_sleeping_bridge_is_woken_when_the_poll_is_an_hour() {
+    let (database, topic) = (Database::new().await, Topic::new().await);
+    let _bridge = Setup::kafka(&database, &topic).await.and("[relay]\npoll_ms = 3600000\n").run();
+    let client = database.connect().await;
+    for _ in 0..5 {
+        wait_for(&database, ASLEEP).await;
+        let began = Instant::now();
+        enqueue(&client, "kafka", 1, 1).await;
+        all_done(&database).await;
+        assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
+    }
+}
+
+#[tokio::test]
+async fn two_sleeping_bridges_leave_each_other_wakeable() {
+    let (database, topic) = (Database::new().await, Topic::new().await);
+    let setup = Setup::kafka(&database, &topic).await.and("[relay]\npoll_ms = 3600000\n");
+    let (_first, _second) = (setup.run(), setup.run());
+    let client = database.connect().await;
+    for _ in 0..5 {
+        wait_for(&database, ASLEEP).await;
+        enqueue(&client, "kafka", 3, 3).await;
+        all_done(&database).await;
+    }
+}
+
+#[tokio::test]
+async fn polling_alone_finds_the_work() {
+    let (database, topic) = (Database::new().await, Topic::new().await);
+    let _bridge =
+        Setup::kafka(&database, &topic).await.and("[relay]\nlisten = false\npoll_ms = 100\n").run();
+    enqueue(&database.connect().await, "kafka", 3, 30).await;
+    all_done(&database).await;
+}

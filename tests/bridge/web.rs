@@ -1,0 +1,1 @@
+//! An HTTP rail end to end.
