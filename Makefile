@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help up down reset test lint fmt bench-sql psql
+.PHONY: help up down reset test lint fmt bench bench-sql psql
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -21,6 +21,9 @@ lint: ## Formatting, clippy, licences, shell scripts, and where SQL may live
 
 fmt: ## Format the Rust code
 	@cargo fmt
+
+bench: ## Measure the bridge on a database and a broker of its own
+	@stack/bench.sh
 
 bench-sql: ## Measure the SQL functions
 	@stack/bench-sql.sh

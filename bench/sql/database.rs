@@ -28,11 +28,17 @@ impl Database {
         let admin = open(&server()).await;
         admin.batch_execute(&format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)")).await.unwrap();
         admin.batch_execute(&format!("CREATE DATABASE {name}")).await.unwrap();
+        let database = Self { name };
+        let mut store = Store::connect(&Secret::new(database.url())).await.unwrap();
+        store.migrate().await.unwrap();
+        database
+    }
+
+    /// A connection string for a process of its own.
+    pub(crate) fn url(&self) -> String {
         let url = std::env::var("DATABASE_URL").unwrap();
         let base = url.rsplit_once('/').expect("DATABASE_URL ends with /database").0;
-        let mut store = Store::connect(&Secret::new(format!("{base}/{name}"))).await.unwrap();
-        store.migrate().await.unwrap();
-        Self { name }
+        format!("{base}/{}", self.name)
     }
 
     pub(crate) async fn connect(&self) -> Client {

@@ -132,7 +132,7 @@ pub struct HttpRailConfig {
     pub on_failed: OnFailed,
     #[serde(default)]
     pub schema: SchemaChoice,
-    /// Another class for a status or the rail's own code: `HTTP_409 = "retryable"`.
+    /// Another class for a status or the rail's own code: `HTTP_500 = "unavailable"`.
     #[serde(default)]
     pub codes: BTreeMap<String, Class>,
     pub url: String,

@@ -141,6 +141,13 @@ impl Permit {
         }
     }
 
+    /// A probe whose row was withheld found out nothing.
+    pub(super) fn end(&self) {
+        if self.probe {
+            self.breaker.inconclusive();
+        }
+    }
+
     /// How long a row that was not sent stays away.
     pub(super) fn delay(&self) -> Duration {
         self.breaker.closed_for().max(FIRST_PAUSE)

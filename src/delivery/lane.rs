@@ -133,9 +133,19 @@ impl Lane {
         !self.ordered || outcome.lets_the_lane_go_on(self.halts)
     }
 
-    /// Says what became of a row. A second report for the same row is ignored.
+    /// Says what became of a row that the rail was to send. A second report for the same row is
+    /// ignored.
     pub fn report(&self, index: usize, outcome: Outcome) {
         self.permit.record(&outcome);
+        self.keep(index, outcome);
+    }
+
+    /// Says what became of a row that was never meant to reach the rail, and tells nothing about it.
+    pub fn withhold(&self, index: usize, outcome: Outcome) {
+        self.keep(index, outcome);
+    }
+
+    fn keep(&self, index: usize, outcome: Outcome) {
         let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
         if progress.outcomes[index].is_some() {
             return;
@@ -202,6 +212,7 @@ impl Drop for Lane {
             let lost = Failure::new("OUTCOME_UNKNOWN", "the rail never said what became of it");
             self.report(index, Outcome::Retry(lost));
         }
+        self.permit.end();
     }
 }
 

@@ -106,19 +106,19 @@ fn screen(route: &Route, lane: &Lane, destination: &Arc<str>, probe: bool) {
     let mut closed = false;
     for (index, row) in lane.rows().iter().enumerate() {
         if closed {
-            lane.report(index, Outcome::NotSent);
+            lane.withhold(index, Outcome::NotSent);
             continue;
         }
         match judge(route, row) {
             Ok(own) if own == *destination => closed = probe,
             Ok(_) => {
-                lane.report(index, Outcome::NotSent);
+                lane.withhold(index, Outcome::NotSent);
                 closed = true;
             }
             Err(failure) => {
                 let refused = Outcome::Refused(failure);
                 closed = !lane.goes_on_after(&refused);
-                lane.report(index, refused);
+                lane.withhold(index, refused);
             }
         }
     }

@@ -13,7 +13,7 @@ use crate::config::Secret;
 const CONNECTIONS: usize = 6;
 
 /// A call that takes longer than this has lost its server: the connection is given up.
-const CALL_TIMEOUT: Duration = Duration::from_secs(30);
+const CALL_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// What a worker asks of the database: one method for each SQL function.
 #[derive(Clone)]

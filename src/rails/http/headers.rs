@@ -6,32 +6,9 @@ use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, Header
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
+use super::own_headers;
 use super::signature::Signer;
 use crate::delivery::Row;
-
-/// Names that a producer's own header may not have: they steer the connection, the credentials or
-/// the reading of the body. What begins like ours is ours as well.
-const RESERVED: &[&str] = &[
-    "accept",
-    "accept-encoding",
-    "authorization",
-    "connection",
-    "content-encoding",
-    "content-length",
-    "content-type",
-    "expect",
-    "host",
-    "keep-alive",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-    "user-agent",
-];
-const RESERVED_PREFIXES: &[&str] = &["proxy-", "trestle-", "webhook-"];
-/// CloudEvents allows extensions, so only the attributes that are set here are reserved.
-const EVENT_ATTRIBUTES: &[&str] =
-    &["ce-id", "ce-source", "ce-specversion", "ce-subject", "ce-time", "ce-type"];
 
 /// What is the same for every request of a rail.
 pub(super) struct HeaderPlan {
@@ -63,7 +40,7 @@ impl HeaderPlan {
 
     /// The headers of one attempt. The producer's own come first, so that ours win.
     pub(super) fn headers(&self, row: &Row, now: SystemTime) -> HeaderMap {
-        let mut headers = own_headers(row);
+        let mut headers = own_headers::of(row);
         for (name, value) in &self.fixed {
             headers.insert(name, value.clone());
         }
@@ -85,30 +62,6 @@ impl HeaderPlan {
             put(headers, "webhook-signature", &signature);
         }
     }
-}
-
-/// Whether a header has a meaning here already.
-pub(super) fn is_reserved(name: &HeaderName) -> bool {
-    let name = name.as_str();
-    RESERVED.contains(&name)
-        || EVENT_ATTRIBUTES.contains(&name)
-        || RESERVED_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
-}
-
-/// Trace context and whatever else the producer stored, unchanged, as far as HTTP can carry it.
-fn own_headers(row: &Row) -> HeaderMap {
-    let mut headers = HeaderMap::new();
-    for (name, value) in &row.headers {
-        let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), HeaderValue::from_str(value))
-        else {
-            continue;
-        };
-        // Bytes beyond ASCII make some receivers refuse the whole request.
-        if value.to_str().is_ok() && !is_reserved(&name) {
-            headers.append(name, value);
-        }
-    }
-    headers
 }
 
 fn put_event(headers: &mut HeaderMap, row: &Row) {

@@ -8,6 +8,7 @@ mod answer;
 mod client;
 mod courier;
 mod headers;
+mod own_headers;
 mod pace;
 mod pointer;
 mod retry_after;

@@ -6,7 +6,8 @@ use reqwest::Url;
 use reqwest::header::{HeaderName, HeaderValue};
 
 use super::answer::Judge;
-use super::headers::{HeaderPlan, is_reserved};
+use super::headers::HeaderPlan;
+use super::own_headers::is_reserved;
 use super::pointer::Pointer;
 use super::signature::Signer;
 use super::wrong;

@@ -18,8 +18,9 @@ pub(super) enum Verdict {
 pub(super) fn verdict(status: u16) -> Verdict {
     let class = match status {
         200..=299 => return Verdict::Delivered,
-        // A payment is not carried to a place that the configuration does not name.
-        300..=399 => Class::Terminal,
+        // A payment is not carried to a place that the configuration does not name, and a receiver
+        // that has moved has moved for every message.
+        300..=399 => Class::Unavailable,
         // About the message: malformed, declined, too large, refused by law.
         400 | 402 | 412 | 413 | 416 | 422 | 431 | 451 => Class::Terminal,
         // About who we are: token, certificate, proxy, captive portal.
@@ -53,18 +54,18 @@ mod tests {
     }
 
     #[test]
-    fn redirects_and_refusals_of_the_message_are_terminal() {
-        let mut expected: Vec<u16> = (300..=399).collect();
-        expected.extend([400, 402, 412, 413, 416, 422, 431, 451]);
+    fn refusals_of_the_message_are_terminal() {
+        let expected = [400, 402, 412, 413, 416, 422, 431, 451];
         assert_eq!(statuses(Verdict::Failed(Class::Terminal)), expected);
     }
 
     #[test]
     fn what_would_meet_every_message_fails_none() {
-        let expected = [
+        let mut expected: Vec<u16> = (300..=399).collect();
+        expected.extend([
             401, 403, 404, 405, 406, 407, 410, 411, 414, 415, 417, 421, 426, 428, 429, 501, 502,
             503, 505, 507, 509, 511, 521, 522, 523, 525, 526, 529, 530,
-        ];
+        ]);
         assert_eq!(statuses(Verdict::Failed(Class::Unavailable)), expected);
     }
 

@@ -69,3 +69,28 @@ fn tls_alert(error: &reqwest::Error) -> Option<rustls::AlertDescription> {
         },
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn failed(url: &str) -> Failure {
+        let client = reqwest::Client::builder().tls_certs_only([]).build().unwrap();
+        let error = client.post(url).send().await.unwrap_err();
+        match outcome(&error) {
+            Outcome::Unavailable { failure, maybe_sent: false } => failure,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_failed_connection_says_why_and_not_with_which_key() {
+        let refused = failed("http://127.0.0.1:1/?key=hunter2").await;
+        assert_eq!(refused.error_code, "HTTP_CONNECT_FAILED");
+        assert!(refused.message.contains("refused"), "{}", refused.message);
+        assert!(!refused.message.contains("hunter2"), "{}", refused.message);
+        let unknown = failed("http://nobody.invalid/?key=hunter2").await;
+        assert_eq!(unknown.error_code, "HTTP_DNS_FAILED");
+        assert!(!unknown.message.contains("hunter2"), "{}", unknown.message);
+    }
+}

@@ -1,0 +1,93 @@
+//! From commit to consumer.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use crate::bridge::Bridge;
+use crate::database::Database;
+use crate::report::{Bound, Report};
+use crate::topic;
+
+const SECONDS: usize = 15;
+const PRODUCERS: usize = 4;
+const ENQUEUE: &str = "SELECT outbox_id FROM outbox.enqueue_payment_outbox($1, $2, 'payment', 'kafka', $3::text::jsonb)";
+
+pub(crate) async fn at(report: &mut Report, rate: usize, p50_ms: f64, p99_ms: f64) {
+    let database = Database::new(&format!("latency{rate}")).await;
+    let topic = topic::make("latency").await;
+    let _bridge = Bridge::start("run", &database.url(), &topic);
+    let warm_up = rate;
+    let rows = rate * SECONDS;
+    let reader = {
+        let topic = topic.clone();
+        tokio::task::spawn_blocking(move || topic::consume(&topic, warm_up + rows))
+    };
+    produce(&database, "warm-up", rate, warm_up).await;
+    let committed = produce(&database, "row", rate, rows).await;
+    let mut latencies: Vec<f64> = reader
+        .await
+        .unwrap()
+        .into_iter()
+        .filter_map(|(id, came)| Some(came.saturating_duration_since(*committed.get(&id)?)))
+        .map(|latency| latency.as_secs_f64() * 1_000.0)
+        .collect();
+    assert_eq!(latencies.len(), rows);
+    latencies.sort_by(f64::total_cmp);
+    let percentile = |percent: usize| latencies[(latencies.len() - 1) * percent / 100];
+    tell(
+        report,
+        &format!("commit to consumer at {rate} rows/s, p50 in ms"),
+        percentile(50),
+        p50_ms,
+    );
+    tell(
+        report,
+        &format!("commit to consumer at {rate} rows/s, p99 in ms"),
+        percentile(99),
+        p99_ms,
+    );
+}
+
+fn tell(report: &mut Report, case: &str, value: f64, bound: f64) {
+    if bound == f64::MAX {
+        report.figure(case, format!("{value:.1}"));
+    } else {
+        report.ratio(case, format!("{value:.1} ms"), value, Bound::AtMost(bound));
+    }
+}
+
+/// Enqueues `rows` at `rate` a second, and tells when each was committed.
+async fn produce(
+    database: &Database,
+    tag: &str,
+    rate: usize,
+    rows: usize,
+) -> HashMap<String, Instant> {
+    let began = Instant::now();
+    let mut producers = Vec::new();
+    for producer in 0..PRODUCERS {
+        let client = database.connect().await;
+        let tag = tag.to_owned();
+        producers.push(tokio::spawn(async move {
+            let statement = client.prepare(ENQUEUE).await.unwrap();
+            let payload = format!(
+                "{{\"amount\": \"10.00\", \"currency\": \"EUR\", \"note\": \"{}\"}}",
+                "x".repeat(450)
+            );
+            let mut committed = Vec::new();
+            for number in (producer..rows).step_by(PRODUCERS) {
+                let due = began + Duration::from_secs_f64(number as f64 / rate as f64);
+                tokio::time::sleep_until(due.into()).await;
+                let (id, participant) = (format!("{tag}-{number}"), format!("p{}", number % 100));
+                client.query_one(&statement, &[&id, &participant, &payload]).await.unwrap();
+                committed.push((id, Instant::now()));
+            }
+            committed
+        }));
+    }
+    let mut committed = HashMap::new();
+    for producer in producers {
+        committed.extend(producer.await.unwrap());
+    }
+    committed
+}
