@@ -1,1 +1,109 @@
 //! An HTTP rail end to end.
+
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::routing::post;
+
+use crate::process::Setup;
+use crate::rows::{all_done, count, enqueue, wait_for};
+use crate::support::Database;
+
+/// A bank that does as it is told, and remembers who asked.
+#[derive(Clone)]
+struct Bank {
+    answer: Arc<Mutex<StatusCode>>,
+    requests: Arc<Mutex<Vec<(HeaderMap, Bytes)>>>,
+    url: String,
+}
+
+impl Bank {
+    async fn open(answer: StatusCode) -> Self {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let bank = Self {
+            answer: Arc::new(Mutex::new(answer)),
+            requests: Arc::default(),
+            url: format!("http://{}/payments", listener.local_addr().unwrap()),
+        };
+        let router = Router::new().route("/payments", post(pay)).with_state(bank.clone());
+        tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+        bank
+    }
+
+    fn answer(&self, status: StatusCode) {
+        *self.answer.lock().unwrap() = status;
+    }
+
+    fn requests(&self) -> Vec<(HeaderMap, Bytes)> {
+        self.requests.lock().unwrap().clone()
+    }
+
+    /// A bridge with this bank as its rail `bank`.
+    async fn setup(&self, database: &Database) -> Setup {
+        Setup::new(database)
+            .await
+            .and(&format!("[rails.bank]\nkind = \"http\"\nurl = \"{}\"\n", self.url))
+    }
+}
+
+async fn pay(State(bank): State<Bank>, headers: HeaderMap, body: Bytes) -> StatusCode {
+    bank.requests.lock().unwrap().push((headers, body));
+    *bank.answer.lock().unwrap()
+}
+
+fn header<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
+    headers.get(name).unwrap_or_else(|| panic!("no {name} in {headers:?}")).to_str().unwrap()
+}
+
+#[tokio::test]
+async fn payments_reach_the_bank_in_order_and_once() {
+    let (database, bank) = (Database::new().await, Bank::open(StatusCode::OK).await);
+    let setup = bank.setup(&database).await;
+    let _workers = [setup.run(), setup.run()];
+    enqueue(&database.connect().await, "bank", 20, 400).await;
+    all_done(&database).await;
+    let mut seen = std::collections::HashMap::new();
+    for (headers, _) in bank.requests() {
+        let last: &mut i64 = seen.entry(header(&headers, "ce-subject").to_owned()).or_default();
+        *last += 1;
+        assert_eq!(header(&headers, "trestle-sequence-id").parse::<i64>().unwrap(), *last);
+    }
+    assert_eq!(seen.values().sum::<i64>(), 400);
+    assert_eq!(count(&database, "DISPATCHED").await, 400);
+}
+
+#[tokio::test]
+async fn a_bank_that_is_down_fails_and_counts_nothing_and_gets_everything_afterwards() {
+    let (database, bank) =
+        (Database::new().await, Bank::open(StatusCode::SERVICE_UNAVAILABLE).await);
+    let bridge = bank.setup(&database).await.run();
+    enqueue(&database.connect().await, "bank", 30, 60).await;
+    bridge.logged("unavailable").await;
+    // Several probes go out before it is back.
+    wait_for(&database, "SELECT count(*) >= 3 FROM outbox.payment_outbox_attempts WHERE state = 'RETRYABLE' AND NOT counted").await;
+    bank.answer(StatusCode::OK);
+    all_done(&database).await;
+    assert_eq!(count(&database, "FAILED").await, 0);
+    assert_eq!(count(&database, "DISPATCHED").await, 60);
+    let keys: std::collections::HashSet<String> = bank
+        .requests()
+        .iter()
+        .map(|(headers, _)| header(headers, "idempotency-key").to_owned())
+        .collect();
+    assert_eq!(keys.len(), 60, "a row keeps its key over all its attempts");
+}
+
+#[tokio::test]
+async fn a_payment_that_the_bank_refuses_is_a_dead_letter_and_its_neighbours_go_on() {
+    let (database, bank) =
+        (Database::new().await, Bank::open(StatusCode::UNPROCESSABLE_ENTITY).await);
+    let client = database.connect().await;
+    enqueue(&client, "bank", 1, 3).await;
+    let _bridge = bank.setup(&database).await.run();
+    wait_for(&database, "SELECT count(*) = 3 FROM outbox.payment_outbox_attempts WHERE state = 'FAILED' AND error_code = 'HTTP_422'").await;
+    let letters = "SELECT count(*) FROM outbox.payment_outbox_pending WHERE rail_type = 'dlq'";
+    assert_eq!(client.query_one(letters, &[]).await.unwrap().get::<_, i64>(0), 3);
+}

@@ -29,7 +29,7 @@ fn failure(outcome: &Outcome) -> (&'static str, &str) {
 #[tokio::test]
 async fn each_status_means_what_its_class_says() {
     let expected = [
-        (301, "refused"),
+        (301, "unavailable"),
         (400, "refused"),
         (401, "unavailable"),
         (404, "unavailable"),
