@@ -66,9 +66,9 @@ pub(super) async fn drain(args: Args, config: &Config) -> Result<(), CliError> {
 }
 
 fn scope(args: Args, config: &Config) -> Result<Scope, CliError> {
-    if let Some(unknown) = args.rails.iter().find(|rail| {
-        !config.rails.contains_key(*rail) && !(rail.as_str() == "dlq" && config.dlq.is_some())
-    }) {
+    let known =
+        |rail: &String| config.rails.contains_key(rail) || (rail == "dlq" && config.dlq.is_some());
+    if let Some(unknown) = args.rails.iter().find(|rail| !known(rail)) {
         let known: Vec<&str> = config.rails.keys().map(String::as_str).collect();
         return Err(CliError::Usage(format!(
             "--rail {unknown} is not configured: there is {}",

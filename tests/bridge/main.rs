@@ -1,5 +1,7 @@
 //! The bridge as a process, on a real database and a real broker.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that panics has failed")]
+
 #[path = "../support/mod.rs"]
 mod support;
 
