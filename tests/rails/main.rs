@@ -4,8 +4,18 @@
 
 mod conformance;
 mod http;
+mod kafka;
+mod kafka_broken;
+mod kafka_faults;
+mod kafka_harness;
+mod kafka_lanes;
+mod kafka_proxy;
+mod kafka_size;
 mod lanes;
+#[path = "../support/mod.rs"]
+mod support;
 
 use conformance::conforms;
 
 conforms!(http_conforms, crate::http::HttpHarness);
+conforms!(kafka_conforms, crate::kafka_harness::KafkaHarness);

@@ -1,6 +1,5 @@
 //! What librdkafka tells us: deliveries, errors, log lines.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -12,6 +11,7 @@ use rdkafka::producer::{DeliveryResult, ProducerContext};
 use rdkafka::types::RDKafkaErrorCode as Code;
 use tracing::{debug, error, info, warn};
 
+use super::acquaintance::Acquaintance;
 use super::courier::{Courier, give_back};
 use super::redact::Redactor;
 use super::settings::Settings;
@@ -20,11 +20,15 @@ use crate::delivery::{Failure, Lane, Outcome};
 /// librdkafka repeats an error that lasts twice in this time.
 const TROUBLE_LASTS: Duration = Duration::from_secs(60);
 
+/// librdkafka warns whoever uses it, at every start; we know, and it is not the operator's doing.
+const EXPERIMENTAL: &str = "enable.gapless.guarantee is experimental";
+
 /// What travels with a record, so that its answer finds its row.
 pub(super) struct Parcel {
     pub(super) lane: Arc<Lane>,
     pub(super) index: usize,
     pub(super) topic: Arc<str>,
+    pub(super) acquaintance: Arc<Acquaintance>,
     /// Whether the row behind it is sent only after it.
     pub(super) next_waits: bool,
 }
@@ -40,6 +44,7 @@ impl ClientContext for Log {
     fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
         let (rail, message) = (&*self.rail, self.redactor.redact(message));
         match level {
+            _ if facility == "CONFWARN" && message.contains(EXPERIMENTAL) => {}
             RDKafkaLogLevel::Emerg
             | RDKafkaLogLevel::Alert
             | RDKafkaLogLevel::Critical
@@ -66,8 +71,6 @@ pub(super) struct Callbacks {
     courier: Weak<Courier>,
     /// Whether every record is alone in its batch.
     alone: bool,
-    /// The producer sends nothing any more.
-    pub(super) fatal: AtomicBool,
     /// Why its rows are purged. Set before they are.
     pub(super) cause: OnceLock<Failure>,
     /// The last reason why a broker could not be reached.
@@ -76,14 +79,24 @@ pub(super) struct Callbacks {
 
 impl Callbacks {
     pub(super) fn new(settings: Arc<Settings>, courier: Weak<Courier>, alone: bool) -> Self {
-        let (fatal, cause, trouble) = (AtomicBool::new(false), OnceLock::new(), Mutex::new(None));
-        Self { settings, courier, alone, fatal, cause, trouble }
+        Self { settings, courier, alone, cause: OnceLock::new(), trouble: Mutex::new(None) }
     }
 
     /// Why no broker can be reached, if librdkafka has said so lately.
     pub(super) fn trouble(&self) -> Option<Code> {
         let trouble = *self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
         trouble.filter(|(_, at)| at.elapsed() < TROUBLE_LASTS).map(|(code, _)| code)
+    }
+
+    fn delivered(&self, message: &BorrowedMessage<'_>, parcel: &Parcel) -> Outcome {
+        let (topic, partition) = (&parcel.topic, message.partition());
+        if !parcel.acquaintance.make(partition)
+            && let Some(courier) = self.courier.upgrade()
+        {
+            courier.distrust(topic, false);
+        }
+        let reference = reference(topic, partition, message.offset());
+        Outcome::Delivered { reference: Some(reference), rail_code: None }
     }
 
     fn failed(&self, code: Code, topic: &Arc<str>) -> Outcome {
@@ -105,7 +118,6 @@ impl ClientContext for Callbacks {
 
     fn error(&self, error: KafkaError, reason: &str) {
         match error.rdkafka_error_code() {
-            Some(Code::Fatal) => self.fatal.store(true, Ordering::Relaxed),
             // It follows the error of the last broker and says less.
             Some(Code::AllBrokersDown) | None => {}
             Some(code) => {
@@ -124,24 +136,39 @@ impl ProducerContext for Callbacks {
 
     fn delivery(&self, result: &DeliveryResult<'_>, parcel: Box<Parcel>) {
         let outcome = match result {
-            Ok(message) => delivered(message),
+            Ok(message) => self.delivered(message, &parcel),
             Err((error, _)) => {
                 let code = error.rdkafka_error_code().unwrap_or(Code::Unknown);
                 self.failed(code, &parcel.topic)
             }
         };
-        let Parcel { lane, index, next_waits, .. } = *parcel;
+        let Parcel { lane, index, topic, next_waits, .. } = *parcel;
         let goes_on = next_waits && lane.goes_on_after(&outcome);
         lane.report(index, outcome);
         match self.courier.upgrade() {
-            Some(courier) if goes_on => courier.take(lane, index + 1),
+            Some(courier) if goes_on => courier.go_on(lane, index + 1, &topic, self),
             _ if next_waits => give_back(&lane, index + 1),
             _ => {}
         }
     }
 }
 
-fn delivered(message: &BorrowedMessage<'_>) -> Outcome {
-    let reference = format!("{}/{}@{}", message.topic(), message.partition(), message.offset());
-    Outcome::Delivered { reference: Some(reference), rail_code: None }
+/// Without the offset where a broker only said that it has the record already.
+fn reference(topic: &str, partition: i32, offset: i64) -> String {
+    if offset < 0 {
+        format!("{topic}/{partition}")
+    } else {
+        format!("{topic}/{partition}@{offset}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::reference;
+
+    #[test]
+    fn a_reference_never_makes_up_an_offset() {
+        assert_eq!(reference("t", 2, 7), "t/2@7");
+        assert_eq!(reference("t", 2, -1_001), "t/2");
+    }
 }

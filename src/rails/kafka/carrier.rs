@@ -1,7 +1,8 @@
 //! One producer from its making to its end, and the thread that watches over it.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -12,6 +13,7 @@ use rdkafka::producer::{BaseProducer, BaseRecord, Producer, PurgeConfig};
 use rdkafka::types::RDKafkaErrorCode as Code;
 use tracing::warn;
 
+use super::acquaintance::Acquaintance;
 use super::callbacks::{Callbacks, Parcel};
 use super::classify;
 use super::courier::Courier;
@@ -21,14 +23,19 @@ use crate::delivery::{Failure, Outcome};
 
 /// How often is looked whether anything is overdue. Answers do not wait for it.
 const TICK: Duration = Duration::from_millis(50);
-/// How long a producer that failed may wait for the answers to what it has sent.
-const LAST_ANSWERS: Duration = Duration::from_millis(500);
+/// A partition forgets a producer that it has heard nothing of for a day, unless it is configured
+/// otherwise (`producer.id.expiration.ms`).
+const LIFETIME: Duration = Duration::from_secs(6 * 3_600);
+/// How long emptying may take when nobody waits for it.
+const UNHURRIED: Duration = Duration::from_secs(1);
 
 /// A producer and what it carries.
 pub(super) struct Carrier {
     producer: BaseProducer<Callbacks>,
     pub(super) under_way: UnderWay,
     pub(super) shape: Shape,
+    acquaintances: Mutex<HashMap<Arc<str>, Arc<Acquaintance>>>,
+    opened: Instant,
     /// Another one takes the rows now: this one ends when its own are reported.
     draining: AtomicBool,
 }
@@ -49,8 +56,14 @@ impl Carrier {
         let callbacks =
             Callbacks::new(Arc::clone(&courier.settings), Arc::downgrade(courier), shape.alone);
         let producer = BaseProducer::from_config_and_context(&config, callbacks)?;
-        let draining = AtomicBool::new(false);
-        let carrier = Arc::new(Self { producer, under_way: UnderWay::default(), shape, draining });
+        let carrier = Arc::new(Self {
+            producer,
+            under_way: UnderWay::default(),
+            shape,
+            acquaintances: Mutex::new(HashMap::new()),
+            opened: Instant::now(),
+            draining: AtomicBool::new(false),
+        });
         let (courier, watched) = (Arc::downgrade(courier), Arc::clone(&carrier));
         thread::Builder::new()
             .name("kafka-rail".to_owned())
@@ -78,8 +91,30 @@ impl Carrier {
             .map_err(|(error, _)| error.rdkafka_error_code().unwrap_or(Code::InvalidArgument))
     }
 
+    /// Which partitions of a topic know this producer.
+    pub(super) fn acquaintance(&self, topic: &Arc<str>, partitions: usize) -> Arc<Acquaintance> {
+        let mut all = self.acquaintances.lock().unwrap_or_else(PoisonError::into_inner);
+        let made = || Arc::new(Acquaintance::new(partitions));
+        let own = all.entry(Arc::clone(topic)).or_insert_with(made);
+        if own.partitions() != partitions {
+            *own = made();
+        }
+        Arc::clone(own)
+    }
+
+    /// Whether brokers may begin to forget it.
+    pub(super) fn is_old(&self) -> bool {
+        self.opened.elapsed() > LIFETIME
+    }
+
     pub(super) fn drain(&self) {
         self.draining.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether librdkafka has stopped it for good. Its error callback gives only the reason, from
+    /// which nobody can tell.
+    pub(super) fn has_failed(&self) -> bool {
+        self.producer.client().fatal_error().is_some()
     }
 
     /// Whether this producer has to end now.
@@ -87,7 +122,7 @@ impl Carrier {
         let oldest = self.under_way.oldest();
         if courier.is_closing() {
             Some(End::Abandoned)
-        } else if self.callbacks().fatal.load(Ordering::Relaxed) {
+        } else if self.has_failed() {
             Some(End::Fatal)
         } else if oldest.is_some_and(|at| at.elapsed() >= courier.settings.overdue_after()) {
             Some(End::Overdue)
@@ -105,12 +140,12 @@ impl Carrier {
         if end == End::Fatal {
             // librdkafka sends nothing more, but what it sent may still be answered.
             self.producer.purge(purge);
-            self.poll_until_empty(LAST_ANSWERS);
+            self.poll_until_empty(grace / 2);
         }
         // Not blocking, because a thread of librdkafka that looks up a host name does not listen.
         // It does listen before it sends anything.
         self.producer.purge(purge.inflight());
-        self.poll_until_empty(grace);
+        self.poll_until_empty(grace / 2);
         let in_doubt = Outcome::Unavailable { failure: cause, maybe_sent: true };
         let left = self.under_way.report_the_rest(&in_doubt);
         if left > 0 {
@@ -151,7 +186,7 @@ fn watch(courier: &Weak<Courier>, carrier: Arc<Carrier>) {
     loop {
         carrier.producer.poll(TICK);
         let Some(courier) = courier.upgrade() else {
-            carrier.empty(End::Abandoned, LAST_ANSWERS);
+            carrier.empty(End::Abandoned, UNHURRIED);
             return;
         };
         if let Some(end) = carrier.end(&courier) {

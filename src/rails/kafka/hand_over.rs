@@ -7,10 +7,12 @@ use std::time::{Duration, Instant};
 
 use rdkafka::producer::BaseRecord;
 
+use super::acquaintance::Acquaintance;
 use super::callbacks::Parcel;
 use super::carrier::Carrier;
-use super::courier::{Known, give_back, unreported};
+use super::courier::{give_back, unreported};
 use super::settings::Settings;
+use super::state::{Found, Known};
 use super::{classify, headers, size};
 use crate::delivery::{Failure, Lane, Outcome, Row};
 
@@ -28,7 +30,8 @@ pub(super) enum Handed {
 }
 
 /// Hands over a lane's rows from `from` on, in order and without waiting for answers. A lane that
-/// halts at a failed row gets one row at a time.
+/// halts at a failed row gets one row at a time; and one row goes ahead where the partition may not
+/// know the producer yet, unless that is `known_in` the topic.
 ///
 /// Only rows for the topic of the first go together: two topics have no common order, so that the
 /// second row could arrive without the first. What is behind them is given back.
@@ -38,23 +41,31 @@ pub(super) fn lane(
     carrier: &Carrier,
     lane: &Arc<Lane>,
     from: usize,
+    known_in: Option<&Arc<str>>,
 ) -> Handed {
     let Some((first, topic)) = first_with_topic(settings, lane, from) else { return Handed::Done };
-    let (limit, since) = match topics.get(&topic) {
-        Some(Known::Ready { limit, since }) => (*limit, *since),
+    let found = match topics.get(&topic) {
+        Some(Known::Ready(found)) => *found,
         Some(Known::Asked) => return Handed::Wait(first),
         None => return Handed::Ask(topic, first),
     };
-    let one_by_one = !lane.goes_on_after(&Outcome::Refused(Failure::new("", "")));
-    let end = if one_by_one { first + 1 } else { lane.rows().len() };
-    let mut rows = unreported(lane, first).take_while(|index| *index < end);
-    let hand_over = HandOver { settings, carrier, lane, topic, limit, since, one_by_one };
+    let acquaintance = carrier.acquaintance(&topic, found.partitions);
+    let ordered = !lane.goes_on_after(&Outcome::NotSent);
+    let introduced = acquaintance.with_all() || known_in == Some(&topic);
+    let halts = !lane.goes_on_after(&Outcome::Refused(Failure::new("", "")));
+    let one_by_one = halts || (ordered && !introduced);
+    let hand_over = HandOver { settings, carrier, lane, topic, found, acquaintance, one_by_one };
     let started = Instant::now();
-    let stopped = rows.find_map(|index| Some((index, hand_over.row(index).break_value()?)));
-    let handed_over = first..stopped.as_ref().map_or(end, |(index, _)| *index);
-    carrier.under_way.add(Arc::clone(lane), handed_over, started);
+    let stopped = unreported(lane, first)
+        .find_map(|index| Some((index, hand_over.row(index).break_value()?)));
+    let end = match &stopped {
+        None => lane.rows().len(),
+        Some((index, Stop::NextWaits)) => index + 1,
+        Some((index, _)) => *index,
+    };
+    carrier.under_way.add(Arc::clone(lane), first..end, started);
     match stopped {
-        None => {}
+        None | Some((_, Stop::NextWaits)) => {}
         Some((index, Stop::Before)) => give_back(lane, index),
         Some((index, Stop::After)) => give_back(lane, index + 1),
         Some((index, Stop::AskAgain)) if index == first => {
@@ -86,6 +97,8 @@ fn first_with_topic(settings: &Settings, lane: &Lane, from: usize) -> Option<(us
 
 /// Where a lane stops.
 enum Stop {
+    /// This row is under way, and its answer brings the next.
+    NextWaits,
     /// Nothing is known of this row.
     Before,
     /// This row has its outcome.
@@ -109,8 +122,8 @@ struct HandOver<'a> {
     carrier: &'a Carrier,
     lane: &'a Arc<Lane>,
     topic: Arc<str>,
-    limit: Option<usize>,
-    since: Instant,
+    found: Found,
+    acquaintance: Arc<Acquaintance>,
     one_by_one: bool,
 }
 
@@ -124,11 +137,11 @@ impl HandOver<'_> {
         }
         let headers = headers::headers(row, self.settings.headers, &self.settings.source);
         let size = size::batch_of_one(&row.participant_id, &row.payload, &headers);
-        if self.limit.is_some_and(|limit| size > limit) {
-            if self.since.elapsed() > LIMIT_LASTS {
+        if self.found.limit.is_some_and(|limit| size > limit) {
+            if self.found.at.elapsed() > LIMIT_LASTS {
                 return ControlFlow::Break(Stop::AskAgain);
             }
-            return refuse(self.lane, index, classify::too_large(self.limit));
+            return refuse(self.lane, index, classify::too_large(self.found.limit));
         }
         self.send(row, index, &headers)
     }
@@ -138,6 +151,7 @@ impl HandOver<'_> {
             lane: Arc::clone(self.lane),
             index,
             topic: Arc::clone(&self.topic),
+            acquaintance: Arc::clone(&self.acquaintance),
             next_waits: self.one_by_one,
         });
         let record = BaseRecord::with_opaque_to(&self.topic, parcel)
@@ -145,6 +159,7 @@ impl HandOver<'_> {
             .payload(row.payload.as_str())
             .headers(headers::owned(headers));
         match self.carrier.send(record) {
+            Ok(()) if self.one_by_one => ControlFlow::Break(Stop::NextWaits),
             Ok(()) => ControlFlow::Continue(()),
             Err(code) => report(self.lane, index, self.settings.classes.before_hand_over(code)),
         }

@@ -5,10 +5,11 @@
 
 use std::sync::{Arc, Weak, mpsc};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rdkafka::admin::{AdminClient, AdminOptions, ResourceSpecifier};
 use rdkafka::config::FromClientConfigAndContext;
+use rdkafka::metadata::Metadata;
 use rdkafka::types::{RDKafkaErrorCode as Code, RDKafkaRespErr};
 use tracing::{info, warn};
 
@@ -16,6 +17,7 @@ use super::callbacks::Log;
 use super::carrier::Carrier;
 use super::courier::Courier;
 use super::settings::Settings;
+use super::state::Found;
 
 const LIMIT: &str = "max.message.bytes";
 
@@ -38,42 +40,61 @@ fn answer_all(courier: &Weak<Courier>, questions: &mpsc::Receiver<Arc<str>>) {
         let mut next = Some(first);
         while let Some(topic) = next {
             let Some(courier) = courier.upgrade() else { return };
-            answer(&courier, &topic, &mut admin);
+            if let Some(code) = answer(&courier, &topic, &mut admin) {
+                for other in questions.try_iter() {
+                    courier.answer(&other, Err(code));
+                }
+            }
             next = questions.try_recv().ok();
         }
     }
 }
 
-fn answer(courier: &Arc<Courier>, topic: &Arc<str>, admin: &mut Option<AdminClient<Log>>) {
+/// Answers about one topic. Returns why the cluster says nothing, if that is the answer: it is the
+/// same for every other topic.
+fn answer(
+    courier: &Arc<Courier>,
+    topic: &Arc<str>,
+    admin: &mut Option<AdminClient<Log>>,
+) -> Option<Code> {
     let settings = &courier.settings;
     let Some(carrier) = courier.current() else {
         // The producer was just given up: what it could not do is as good an answer.
-        return courier.answer(topic, Err(Code::BrokerTransportFailure));
+        courier.answer(topic, Err(Code::BrokerTransportFailure));
+        return None;
     };
-    let found = exists(&carrier, topic, settings.question_timeout());
-    let answer = found.map(|()| limit(settings, topic, admin));
+    let metadata = metadata(&carrier, topic, settings.question_timeout());
+    let silent = metadata.as_ref().err().copied();
+    let answer = metadata.and_then(|metadata| partitions(&metadata, topic)).map(|partitions| {
+        let limit = limit(settings, topic, admin);
+        Found { partitions, limit, at: Instant::now() }
+    });
     match &answer {
-        Ok(limit) => info!(rail = &*settings.log.rail, %topic, limit, "the topic is there"),
+        Ok(Found { partitions, limit, .. }) => {
+            info!(rail = &*settings.log.rail, %topic, partitions, limit, "the topic is there");
+        }
         Err(code) => warn!(rail = &*settings.log.rail, %topic, "the topic cannot be used: {code}"),
     }
     courier.answer(topic, answer);
+    silent
 }
 
-fn exists(carrier: &Carrier, topic: &str, timeout: Duration) -> Result<(), Code> {
-    let metadata = match carrier.client().fetch_metadata(Some(topic), timeout) {
-        Ok(metadata) => metadata,
-        Err(error) => {
-            let code = error.rdkafka_error_code().unwrap_or(Code::BrokerTransportFailure);
-            return Err(carrier.callbacks().trouble().unwrap_or(code));
-        }
-    };
+fn metadata(carrier: &Carrier, topic: &str, timeout: Duration) -> Result<Metadata, Code> {
+    carrier.client().fetch_metadata(Some(topic), timeout).map_err(|error| {
+        let code = error.rdkafka_error_code().unwrap_or(Code::BrokerTransportFailure);
+        carrier.callbacks().trouble().unwrap_or(code)
+    })
+}
+
+/// How many partitions the topic has.
+fn partitions(metadata: &Metadata, topic: &str) -> Result<usize, Code> {
     let Some(found) = metadata.topics().iter().find(|found| found.name() == topic) else {
         return Err(Code::UnknownTopicOrPartition);
     };
     match found.error() {
         Some(error) if error != RDKafkaRespErr::RD_KAFKA_RESP_ERR_NO_ERROR => Err(error.into()),
         _ if found.partitions().is_empty() => Err(Code::UnknownTopicOrPartition),
-        _ => Ok(()),
+        _ => Ok(found.partitions().len()),
     }
 }
 

@@ -1,11 +1,12 @@
 //! Kafka: one idempotent producer for each rail, whose records stay in lane order.
 //!
-//! `mod.rs` is the rail as the relay sees it. A lane goes to the [`courier`], which knows the
-//! [`carrier`] (a producer and its thread) of the moment and asks about a topic ([`inquiry`])
-//! before it is first used; [`hand_over`] makes records of rows; [`callbacks`] report what became
-//! of them. [`topics`], [`headers`], [`size`], [`classify`] with [`codes`], and [`properties`] with
-//! [`refused`] are decisions without a client.
+//! This file is the rail as the relay sees it. A lane goes to the `courier`, which knows the
+//! `carrier` (a producer and its thread) of the moment, replaces it (`succession`) and asks about a
+//! topic (`inquiry`) before it is first used; `hand_over` makes records of rows; `callbacks` report
+//! what became of them. `topics`, `headers`, `size`, `classify` with `codes`, and `properties` with
+//! `refused` are decisions without a client, for any way to deliver to Kafka.
 
+mod acquaintance;
 mod callbacks;
 mod carrier;
 mod classify;
@@ -19,6 +20,8 @@ mod redact;
 mod refused;
 mod settings;
 mod size;
+mod state;
+mod succession;
 #[cfg(test)]
 mod testing;
 mod topics;
@@ -121,5 +124,32 @@ impl Rail for KafkaRail {
 impl Drop for KafkaRail {
     fn drop(&mut self) {
         self.courier.close();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::testing::config;
+    use super::*;
+
+    #[test]
+    fn properties_that_librdkafka_takes_one_by_one_but_not_together_are_found_at_once() {
+        let config = config(
+            "[properties]\n\"security.protocol\" = \"ssl\"\n\"ssl.ca.location\" = \"/nowhere\"",
+        );
+        let error = KafkaRail::new("sepa", &config).err().unwrap().to_string();
+        assert!(
+            error.starts_with("`rails.sepa.properties` are not taken by librdkafka"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_destination_is_the_rail_and_the_topic() {
+        let rail = KafkaRail::new("sepa", &config("")).unwrap();
+        assert_eq!(&*rail.destination(&testing::row(1)).unwrap(), "sepa:t");
+        assert_eq!(rail.only_destination().as_deref(), Some("sepa:t"));
+        let rail = KafkaRail::new("sepa", &config("topics = [\"u\"]")).unwrap();
+        assert_eq!(rail.only_destination(), None);
     }
 }

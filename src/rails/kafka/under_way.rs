@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use super::courier::give_back;
 use crate::delivery::{Lane, Outcome};
 
 /// Rows in the order in which they were handed over. Bounded by the rail's capacity.
@@ -46,10 +47,15 @@ impl UnderWay {
         let hand_overs = std::mem::take(&mut *self.lock());
         let mut count = 0;
         for hand_over in hand_overs {
-            for index in hand_over.unreported() {
-                hand_over.lane.report(index, outcome.clone());
-                count += 1;
+            let left = hand_over.unreported();
+            for index in &left {
+                hand_over.lane.report(*index, outcome.clone());
             }
+            if !left.is_empty() {
+                // What waited for these was never handed over.
+                give_back(&hand_over.lane, hand_over.rows.end);
+            }
+            count += left.len();
         }
         count
     }
