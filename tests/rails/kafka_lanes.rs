@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 use trestle::delivery::{
@@ -28,7 +28,8 @@ pub(crate) fn row(participant: &str, sequence_id: i64, payload: &str) -> Row {
         headers: Vec::new(),
         attempt_no: 1,
         zombie_count: 0,
-        created_at: SystemTime::now(),
+        // Fixed, so that the size of a record is.
+        created_at: std::time::UNIX_EPOCH + Duration::from_millis(1_700_000_000_123),
         dead_letter_of: None,
     }
 }
