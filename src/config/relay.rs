@@ -29,7 +29,7 @@ impl Default for RelayConfig {
             batch_size: 500,
             lease_seconds: 60,
             poll_ms: 500,
-            debounce_ms: 5,
+            debounce_ms: 2,
             listen: true,
             shutdown_seconds: 25,
         }
