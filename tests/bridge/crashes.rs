@@ -36,6 +36,23 @@ async fn a_worker_killed_at_any_step_loses_nothing_and_breaks_no_order() {
     }
 }
 
+/// A bank that is down makes it give rows back; an expired lease makes it repair.
+#[tokio::test]
+async fn a_worker_killed_while_giving_back_or_repairing_loses_nothing() {
+    for step in ["releasing", "repairing"] {
+        let (database, mut topic) = (Database::new().await, Topic::unmade());
+        let setup = Setup::kafka(&database, &topic).await.and("[relay]\nlease_seconds = 11\n");
+        enqueue(&database.connect().await, "kafka", 5, 20).await;
+        let status = setup.doomed(step).ended().await;
+        assert_eq!(status.signal(), Some(9), "{step}");
+        topic.make(2).await;
+        let _heir = setup.run();
+        all_done(&database).await;
+        assert_eq!(check_order(&topic.consume(20).await), 0, "{step}");
+        assert_eq!(count(&database, "DISPATCHED").await, 20);
+    }
+}
+
 #[tokio::test]
 async fn a_worker_stopped_past_its_lease_and_woken_is_refused_and_breaks_no_order() {
     let (database, topic) = (Database::new().await, Topic::with_partitions(3).await);

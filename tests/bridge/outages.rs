@@ -2,6 +2,7 @@
 
 use crate::process::Setup;
 use crate::rows::{all_done, check_order, count, enqueue, wait_for};
+use crate::support::kafka_proxy::{Mode, Proxy};
 use crate::support::{Database, Topic};
 
 const COUNTED: &str =
@@ -35,4 +36,26 @@ async fn rows_for_a_rail_that_nobody_runs_stay_pending() {
     wait_for(&database, "SELECT count(*) = 10 FROM outbox.payment_outbox_attempts").await;
     let waiting = "SELECT count(*) FROM outbox.payment_outbox_pending WHERE rail_type = 'elsewhere' AND lease_token IS NULL";
     assert_eq!(client.query_one(waiting, &[]).await.unwrap().get::<_, i64>(0), 10);
+}
+
+#[tokio::test]
+async fn a_broker_that_is_away_and_comes_back_costs_no_row_and_no_order() {
+    let (database, topic, proxy) =
+        (Database::new().await, Topic::with_partitions(3).await, Proxy::new());
+    let setup = Setup::kafka(&database, &topic).await.env("KAFKA_BROKERS", proxy.address());
+    let client = database.connect().await;
+    let bridge = setup.run();
+    enqueue(&client, "kafka", 20, 200).await;
+    wait_for(&database, "SELECT count(*) = 200 FROM outbox.payment_outbox_attempts").await;
+    proxy.set(Mode::Hold);
+    enqueue(&client, "kafka", 20, 200).await;
+    bridge.logged("unavailable").await;
+    proxy.cut();
+    proxy.set(Mode::TurnAway);
+    enqueue(&client, "kafka", 20, 200).await;
+    proxy.set(Mode::Pass);
+    all_done(&database).await;
+    check_order(&topic.consume(600).await);
+    assert_eq!(count(&database, "DISPATCHED").await, 600);
+    nothing_failed_or_counted(&database).await;
 }

@@ -13,6 +13,7 @@ use crate::support::{Database, Topic};
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What a bridge is started with.
+#[derive(Clone)]
 pub(crate) struct Setup {
     url: String,
     pub(crate) toml: String,

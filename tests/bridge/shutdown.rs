@@ -2,6 +2,7 @@
 
 use crate::process::Setup;
 use crate::rows::{all_done, check_order, count, enqueue, wait_for};
+use crate::support::kafka_proxy::{Mode, Proxy};
 use crate::support::{Database, Topic};
 
 const NOTHING_LEASED: &str =
@@ -33,4 +34,31 @@ async fn an_idle_bridge_stops_at_once() {
     bridge.logged("ready").await;
     bridge.signal("TERM");
     assert!(bridge.ended().await.success(), "{}", bridge.log());
+}
+
+#[tokio::test]
+async fn a_second_signal_gives_up_what_is_under_way_and_loses_nothing() {
+    let (database, topic, proxy) = (Database::new().await, Topic::new().await, Proxy::new());
+    let setup = Setup::kafka(&database, &topic).await;
+    let mut bridge = setup.clone().env("KAFKA_BROKERS", proxy.address()).run();
+    let client = database.connect().await;
+    enqueue(&client, "kafka", 5, 50).await;
+    wait_for(&database, "SELECT count(*) = 50 FROM outbox.payment_outbox_attempts").await;
+    proxy.set(Mode::LoseAnswers);
+    enqueue(&client, "kafka", 5, 50).await;
+    wait_for(
+        &database,
+        "SELECT count(*) > 0 FROM outbox.payment_outbox_pending WHERE lease_token IS NOT NULL",
+    )
+    .await;
+    bridge.signal("TERM");
+    bridge.logged("asked to stop").await;
+    bridge.signal("TERM");
+    assert!(bridge.ended().await.success(), "{}", bridge.log());
+    wait_for(&database, NOTHING_LEASED).await;
+    let _heir = setup.run();
+    all_done(&database).await;
+    check_order(&topic.consume(100).await);
+    assert_eq!(count(&database, "DISPATCHED").await, 100);
+    assert_eq!(count(&database, "FAILED").await, 0);
 }

@@ -7,8 +7,8 @@ use trestle::rails::Rail;
 
 use super::kafka::{brokers, everything, first_occurrences, rail, sequence};
 use super::kafka_lanes::{deliver, deliver_all, in_doubt, row, was_given_back};
-use super::kafka_proxy::{Mode, Proxy};
 use super::support::Topic;
+use crate::support::kafka_proxy::{Mode, Proxy};
 
 /// Short enough for a test.
 const TIMEOUT: &str = "delivery_timeout_seconds = 2";

@@ -12,8 +12,8 @@ use trestle::rails::Rail;
 use trestle::rails::kafka::KafkaRail;
 
 use crate::conformance::{Arrival, Harness};
-use crate::kafka_proxy::{Mode, Proxy};
 use crate::lanes::{self, Terms, deliver, words};
+use crate::support::kafka_proxy::{Mode, Proxy};
 use crate::support::{Record, Topic};
 
 /// What no record may exceed.

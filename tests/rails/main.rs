@@ -9,7 +9,6 @@ mod kafka_broken;
 mod kafka_faults;
 mod kafka_harness;
 mod kafka_lanes;
-mod kafka_proxy;
 mod kafka_size;
 mod lanes;
 #[path = "../support/mod.rs"]

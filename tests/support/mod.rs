@@ -6,6 +6,7 @@ mod clock;
 mod command;
 mod database;
 mod guard;
+pub(crate) mod kafka_proxy;
 mod login;
 mod server;
 mod template;
