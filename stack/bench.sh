@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Measures the bridge on a PostgreSQL and a Kafka of its own, which are gone afterwards.
-# Words after `make bench CASES=` name single cases: drain latency.
+# Words after `make bench CASES=` name single cases: latency crowd drain.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 cd "$PROJECT"
 

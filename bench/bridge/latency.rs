@@ -48,6 +48,41 @@ pub(crate) async fn at(report: &mut Report, rate: usize, p50_ms: f64, p99_ms: f6
     );
 }
 
+/// Single rows of one participant, alone and while another has a hundred thousand.
+pub(crate) async fn beside_a_crowd(report: &mut Report) {
+    const SINGLES: usize = 100;
+    const CROWD: usize = 100_000;
+    let database = Database::new("crowd").await;
+    let topic = topic::make("crowd").await;
+    let bridge = Bridge::start("run", &database.url(), &topic);
+    let reader = {
+        let topic = topic.clone();
+        tokio::task::spawn_blocking(move || topic::consume(&topic, 2 * SINGLES + CROWD))
+    };
+    let alone = produce(&database, "alone", 20, SINGLES).await;
+    drop(bridge);
+    // Nobody delivers while the crowd gathers.
+    database.fill(CROWD, 1, "crowd").await;
+    let _bridge = Bridge::start("run", &database.url(), &topic);
+    let beside = produce(&database, "beside", 20, SINGLES).await;
+    let came = reader.await.unwrap();
+    let median = |committed: &HashMap<String, Instant>| {
+        let latencies = came.iter().filter_map(|(id, came)| {
+            Some(came.saturating_duration_since(*committed.get(id)?).as_secs_f64() * 1_000.0)
+        });
+        let mut latencies: Vec<f64> = latencies.collect();
+        latencies.sort_by(f64::total_cmp);
+        latencies[latencies.len() / 2]
+    };
+    let (alone, beside) = (median(&alone), median(&beside));
+    report.ratio(
+        "single rows beside a participant with 100,000, p50",
+        format!("alone {alone:.1} ms, beside {beside:.1} ms"),
+        beside / alone,
+        Bound::AtMost(2.0),
+    );
+}
+
 fn tell(report: &mut Report, case: &str, value: f64, bound: f64) {
     if bound == f64::MAX {
         report.figure(case, format!("{value:.1}"));

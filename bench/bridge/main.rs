@@ -29,6 +29,9 @@ async fn main() {
         latency::at(&mut report, 200, 5.0, 25.0).await;
         latency::at(&mut report, 1_000, f64::MAX, f64::MAX).await;
     }
+    if runs("crowd") {
+        latency::beside_a_crowd(&mut report).await;
+    }
     if runs("drain") {
         throughput::drain(&mut report).await;
     }
