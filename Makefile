@@ -1,11 +1,17 @@
 .DEFAULT_GOAL := help
-.PHONY: help up down reset test lint fmt bench bench-sql psql
+.PHONY: help up demo break down reset test lint fmt bench bench-sql psql
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-up: ## Start PostgreSQL and Kafka (Docker if it answers, else native), migrate, print the connection strings
+up: ## Start PostgreSQL, Kafka (Docker if it answers, else native) and the bridge, print the connection strings
 	@stack/up.sh
+
+demo: ## Send payments over Kafka and HTTP and see them arrive in order
+	@stack/demo.sh
+
+break: ## Break the bank and the broker, and see that no payment is lost
+	@stack/break.sh
 
 down: ## Stop what `make up` started; the data stays
 	@stack/down.sh

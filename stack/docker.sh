@@ -4,7 +4,8 @@
 #   docker.sh check               fails if another program has one of the ports
 #   docker.sh up | down | reset
 #   docker.sh running SERVICE     succeeds if that container runs
-#   docker.sh psql [ARGUMENTS]    psql inside the PostgreSQL container
+#   docker.sh broker stop|start   the broker alone
+#   docker.sh psql [ARGUMENTS]    psql inside the PostgreSQL container, as PG_LOGIN
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 cd "$PROJECT"
 
@@ -68,13 +69,18 @@ up() {
 down() { compose down; }
 reset() { compose down --volumes; }
 
+broker() {
+  compose "$1" redpanda
+  if [[ $1 == start ]]; then await_healthy redpanda; fi
+}
+
 psql() {
   local options=()
   [[ -t 0 ]] || options=(-T)
-  compose exec "${options[@]}" postgres psql -U trestle -d trestle "$@"
+  compose exec "${options[@]}" postgres psql -U "${PG_LOGIN:-trestle}" -d trestle "$@"
 }
 
 case ${1:-} in
-  available | check | up | down | reset | running | psql) "$@" ;;
+  available | check | up | down | reset | running | broker | psql) "$@" ;;
   *) fail "usage: see the head of $0" ;;
 esac

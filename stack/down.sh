@@ -3,6 +3,8 @@
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 dir=$(state_dir)
+# First, so that it can write down what became of the rows under way.
+"$STACK/bridge.sh" stop "$dir/bridge"
 "$STACK/kafka.sh" stop "$dir/kafka" &
 "$STACK/postgres.sh" stop "$dir/postgres"
 wait

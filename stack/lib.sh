@@ -8,10 +8,12 @@ PROJECT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 STACK=$PROJECT/stack
 PG_PORT=${PG_PORT:-54320}
 KAFKA_PORT=${KAFKA_PORT:-9092}
+ADMIN_PORT=${ADMIN_PORT:-9464}
+BANK_PORT=${BANK_PORT:-9480}
 # shellcheck disable=SC2034 # as above
 PG_PASSWORD=trestle
-# docker-compose.yml reads them.
-export PG_PORT KAFKA_PORT
+# docker-compose.yml reads the first two.
+export PG_PORT KAFKA_PORT ADMIN_PORT BANK_PORT
 
 # rustup adds itself to the PATH of new shells only.
 if [[ -d ${CARGO_HOME:-${HOME:-/root}/.cargo}/bin ]]; then
@@ -79,6 +81,29 @@ make_server_dir() {
     chown "$(server_user)" "$1"
   fi
 }
+
+# Where up.sh's build has put a program: built trestle, built examples/demo
+# cargo run would compile most of it again, because the features differ without the example.
+built() {
+  local folder
+  folder=$(cd "$PROJECT" && cargo metadata --no-deps --format-version 1 | sed -nE 's/.*"target_directory":"([^"]+)".*/\1/p')
+  echo "$folder/debug/$1"
+}
+
+# The development logins have their name for a password.
+database_url() { echo "postgres://$1:$1@localhost:$PG_PORT/trestle"; }
+
+# Prints the body of the answer, and fails if that is not 200: http METHOD PORT PATH
+# By the shell alone, because a fresh machine has no curl.
+http() {
+  local answer
+  answer=$({
+    printf '%s %s HTTP/1.0\r\nContent-Length: 0\r\n\r\n' "$1" "$3" >&3
+    timeout 5 cat <&3
+  } 3<>"/dev/tcp/127.0.0.1/$2") || return 1
+  if [[ $answer == *$'\r\n\r\n'* ]]; then printf '%s\n' "${answer#*$'\r\n\r\n'}"; fi
+  [[ $answer == HTTP/1.[01]\ 200\ * ]]
+} 2>/dev/null
 
 port_open() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 

@@ -2,7 +2,7 @@
 # Stops what up.sh started and deletes its data.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-if "$STACK/docker.sh" available; then "$STACK/docker.sh" reset; fi
 "$STACK/down.sh"
+if "$STACK/docker.sh" available; then "$STACK/docker.sh" reset; fi
 rm -rf "$(state_dir)"
 say "Its data is gone."

@@ -13,13 +13,13 @@ AS $$
          -- Ids are in the order of time.
          (SELECT p.created_at FROM outbox.payment_outbox_pending AS p ORDER BY p.outbox_id LIMIT 1),
          (SELECT count(*) FROM outbox.payment_outbox_failures AS f WHERE f.resolution IS NULL),
-         (SELECT count(*) FROM outbox.payment_outbox_turns AS t WHERE t.worker_id IS NOT NULL AND t.due_at <= outbox.clock()),
+         (SELECT count(*) FROM outbox.payment_outbox_turns AS t WHERE t.worker_id IS NOT NULL AND t.due_at <= (SELECT outbox.clock())),
          (SELECT count(*) FROM (
             SELECT FROM outbox.payment_outbox_turns AS t
-            WHERE t.worker_id IS NULL AND t.rail_type = ANY (p_rail_types) AND t.due_at <= outbox.clock() LIMIT 1000) AS d),
+            WHERE t.worker_id IS NULL AND t.rail_type = ANY (p_rail_types) AND t.due_at <= (SELECT outbox.clock()) LIMIT 1000) AS d),
          (SELECT count(*) FROM (
             SELECT FROM unnest(outbox.due_rails()) AS r (rail_type)
-            JOIN outbox.payment_outbox_turns AS t ON t.rail_type = r.rail_type AND t.worker_id IS NULL AND t.due_at <= outbox.clock()
+            JOIN outbox.payment_outbox_turns AS t ON t.rail_type = r.rail_type AND t.worker_id IS NULL AND t.due_at <= (SELECT outbox.clock())
             WHERE r.rail_type <> ALL (p_rail_types) LIMIT 1000) AS u)
   FROM counted AS c
 $$;

@@ -66,8 +66,10 @@ pub(super) async fn drain(args: Args, config: &Config) -> Result<(), CliError> {
 }
 
 fn scope(args: Args, config: &Config) -> Result<Scope, CliError> {
-    let known =
-        |rail: &String| config.rails.contains_key(rail) || (rail == "dlq" && config.dlq.is_some());
+    let known = |rail: &String| {
+        config.rails.contains_key(rail)
+            || (rail == "dlq" && config.dlq.as_ref().is_some_and(|dlq| dlq.rail != "ledger"))
+    };
     if let Some(unknown) = args.rails.iter().find(|rail| !known(rail)) {
         let known: Vec<&str> = config.rails.keys().map(String::as_str).collect();
         return Err(CliError::Usage(format!(

@@ -69,6 +69,15 @@ fn check_rail(name: &str, rail: &RailConfig, relay: &RelayConfig) -> Result<(), 
         );
         return wrong(timeout, problem);
     }
+    if longest + MARGIN > Duration::from_secs(relay.shutdown_seconds) {
+        let problem = format!(
+            "is {} s, so relay.shutdown_seconds must be at least {}, not {}: a shutdown waits for what is under way",
+            longest.as_secs(),
+            (longest + MARGIN).as_secs(),
+            relay.shutdown_seconds
+        );
+        return wrong(timeout, problem);
+    }
     match rail {
         RailConfig::Kafka(kafka) if kafka.brokers.is_none() => {
             wrong(format!("{key}.brokers"), "is missing: set it, or KAFKA_BROKERS, to host:9092")

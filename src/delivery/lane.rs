@@ -10,6 +10,9 @@ use uuid::Uuid;
 use super::breaker::Permit;
 use super::{Failure, Lease, Outcome, Row, Taken};
 
+/// How much of a lease is kept to write the outcome down.
+const TO_WRITE_DOWN: Duration = Duration::from_secs(2);
+
 /// What the relay writes down for a row.
 #[derive(Debug)]
 pub struct Settled {
@@ -125,7 +128,7 @@ impl Lane {
 
     /// Whether a row may be sent now by a rail that takes at most `longest` for it.
     pub fn may_send(&self, longest: Duration) -> bool {
-        !self.stopping.load(Ordering::Relaxed) && self.lease.covers(longest)
+        !self.stopping.load(Ordering::Relaxed) && self.lease.covers(longest + TO_WRITE_DOWN)
     }
 
     /// Whether the rows behind one with this outcome may be sent.
@@ -136,19 +139,30 @@ impl Lane {
     /// Says what became of a row that the rail was to send. A second report for the same row is
     /// ignored.
     pub fn report(&self, index: usize, outcome: Outcome) {
-        self.permit.record(&outcome);
-        self.keep(index, outcome);
+        let outcome = match outcome {
+            // A probe does not count: the destination was unavailable before it.
+            Outcome::Retry(failure) if self.permit.is_probe() => {
+                Outcome::Unavailable { failure, maybe_sent: true }
+            }
+            outcome => outcome,
+        };
+        self.keep(index, outcome, true);
     }
 
     /// Says what became of a row that was never meant to reach the rail, and tells nothing about it.
     pub fn withhold(&self, index: usize, outcome: Outcome) {
-        self.keep(index, outcome);
+        self.keep(index, outcome, false);
     }
 
-    fn keep(&self, index: usize, outcome: Outcome) {
+    /// The first word about a row counts; `tells` says whether it tells something of the destination.
+    fn keep(&self, index: usize, outcome: Outcome, tells: bool) {
         let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
         if progress.outcomes[index].is_some() {
             return;
+        }
+        if tells {
+            // Before it is passed on: a row that goes back stays away as long as the breaker says.
+            self.permit.record(&outcome);
         }
         progress.outcomes[index] = Some((outcome, Instant::now()));
         progress.unreported -= 1;

@@ -33,6 +33,10 @@ impl Lease {
         self.lost.store(true, Ordering::Relaxed);
     }
 
+    pub fn is_lost(&self) -> bool {
+        self.lost.load(Ordering::Relaxed)
+    }
+
     /// What is left of it; nothing when it is lost.
     pub fn time_left(&self) -> Duration {
         if self.lost.load(Ordering::Relaxed) {

@@ -50,11 +50,12 @@ impl Claims {
         let mut pause = FIRST_PAUSE;
         while !self.stopping() {
             self.health.beat();
+            let began = Instant::now();
             match self.round().await {
                 Ok(round) => {
                     pause = FIRST_PAUSE;
                     self.health.connected(true);
-                    self.rest(round).await;
+                    self.rest(round, began.elapsed()).await;
                 }
                 Err(error) => {
                     self.health.connected(false);
@@ -70,10 +71,12 @@ impl Claims {
     pub(super) async fn drain(&self, told: impl Fn(usize)) -> Result<(), StoreError> {
         while !self.stopping() {
             self.health.beat();
+            // Looked at before the claim: what ends during it may have freed its lane.
+            let idle = self.idle();
             let round = self.round().await?;
             told(round.rows);
             if round.rows == 0 {
-                if self.idle() && !round.full {
+                if idle && !round.full {
                     return Ok(());
                 }
                 self.await_slot(FULL_PAUSE).await;
@@ -137,7 +140,10 @@ impl Claims {
         let (rows, suspects, behind) = quarantine::part(rows);
         self.dispatcher.give_back(route, behind, Duration::ZERO);
         self.dispatcher.dispatch(route, rows, terms);
-        for suspect in suspects {
+        // One at a time: the leases of the others would run out while they wait.
+        let mut suspects = suspects.into_iter();
+        if let Some(suspect) = suspects.next() {
+            self.dispatcher.give_back(route, suspects.collect(), Duration::from_secs(1));
             self.send_alone(route, suspect, terms).await;
         }
     }
@@ -157,9 +163,17 @@ impl Claims {
     async fn await_idle(&self, patience: Duration) -> bool {
         let until = Instant::now() + patience;
         while !self.idle() && Instant::now() < until {
+            self.health.beat();
             self.await_slot(FULL_PAUSE).await;
         }
         self.idle()
+    }
+
+    /// Returns when nothing is under way any more.
+    pub(super) async fn await_everything(&self) {
+        while !self.idle() {
+            self.await_slot(FULL_PAUSE).await;
+        }
     }
 
     async fn await_slot(&self, patience: Duration) {
@@ -168,7 +182,7 @@ impl Claims {
         let _ = tokio::time::timeout(patience, any).await;
     }
 
-    async fn rest(&self, round: Round) {
+    async fn rest(&self, round: Round, took: Duration) {
         if round.more {
             return;
         }
@@ -176,8 +190,10 @@ impl Claims {
             return self.await_slot(FULL_PAUSE).await;
         }
         if round.rows > 0 {
-            // Nearly empty under load: let a few rows gather, instead of a claim for each.
-            return tokio::time::sleep(Duration::from_millis(self.config.debounce_ms)).await;
+            // Nearly empty under load: let a few rows gather, instead of a claim for each. As long
+            // as the claim took: a busy database is asked less often, an idle one at once.
+            let longest = Duration::from_millis(self.config.debounce_ms);
+            return tokio::time::sleep(took.min(longest)).await;
         }
         self.wake.sleep(Duration::from_millis(self.config.poll_ms)).await;
     }

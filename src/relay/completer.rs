@@ -23,8 +23,9 @@ use crate::store::{OutcomeRow, Recorded, StoreError, WorkerStore};
 const WRITERS: usize = 2;
 /// At most so many outcomes in one call.
 const BATCH: usize = 1_000;
-/// How long an outcome waits for company.
-const GATHER: Duration = Duration::from_millis(2);
+/// How long an outcome waits for company: as long as the last batch took to write, within these
+/// bounds, so that a busy database gets fewer and larger batches.
+const GATHER: std::ops::Range<Duration> = Duration::from_millis(2)..Duration::from_millis(25);
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
@@ -67,9 +68,10 @@ impl Completer {
 
     async fn write(self: Arc<Self>, mut queue: mpsc::UnboundedReceiver<Settled>) {
         let mut batch = Vec::with_capacity(BATCH);
+        let mut gather = GATHER.start;
         while queue.recv_many(&mut batch, BATCH).await > 0 {
             if batch.len() < BATCH {
-                tokio::time::sleep(GATHER).await;
+                tokio::time::sleep(gather).await;
                 while batch.len() < BATCH {
                     match queue.try_recv() {
                         Ok(item) => batch.push(item),
@@ -78,7 +80,9 @@ impl Completer {
                 }
             }
             failpoint("acknowledged");
+            let began = Instant::now();
             self.write_batch(std::mem::take(&mut batch)).await;
+            gather = began.elapsed().clamp(GATHER.start, GATHER.end);
         }
     }
 
@@ -88,15 +92,9 @@ impl Completer {
         // Held until the batch is written: these rows are under way.
         let mut slots = Vec::with_capacity(batch.len());
         for item in batch {
-            match item.settlement {
+            match &item.settlement {
                 Settlement::Outcome(outcome) => {
-                    let entry = ledger::entry(
-                        item.outbox_id,
-                        item.lease_token,
-                        outcome,
-                        item.latency,
-                        item.age,
-                    );
+                    let entry = ledger::entry(&item, outcome.clone());
                     if let Some(code) = &entry.row.error_code {
                         metrics::rail_error(&item.rail, code);
                     }
@@ -104,12 +102,8 @@ impl Completer {
                     slots.push(item.slot);
                 }
                 Settlement::Release { delay } => {
-                    Release::add(
-                        &mut releases,
-                        delay,
-                        (item.outbox_id, item.lease_token),
-                        item.slot,
-                    );
+                    let lease = (item.outbox_id, item.lease_token);
+                    Release::add(&mut releases, *delay, lease, item.slot);
                 }
             }
         }
@@ -128,9 +122,13 @@ impl Completer {
     async fn complete(&self, entries: &[Entry]) {
         let rows: Vec<OutcomeRow> = entries.iter().map(|entry| entry.row.clone()).collect();
         match self.insist(|| self.store.complete(&self.worker_id, &rows)).await {
-            Ok(recorded) => self.tell(entries, &recorded),
+            Ok(recorded) => {
+                self.tell(entries, &recorded);
+                // The lanes are free, and may have more rows.
+                self.wake.now();
+            }
             // One of them is at fault: the others must not pay for it.
-            Err(error) if rows.len() > 1 && !error.is_connection() => {
+            Err(error) if rows.len() > 1 && (error.is_about_data() || error.is_integrity()) => {
                 for entry in entries {
                     Box::pin(self.complete(std::slice::from_ref(entry))).await;
                 }
@@ -138,7 +136,7 @@ impl Completer {
             Err(error) => {
                 let outbox_ids: Vec<Uuid> = rows.iter().map(|row| row.outbox_id).take(10).collect();
                 tracing::error!(%error, rows = rows.len(), ?outbox_ids, "outcomes could not be written; their leases will expire");
-                if error.server().is_some_and(|error| error.code == "23505") {
+                if error.is_integrity() {
                     metrics::integrity_violation();
                 }
             }
@@ -153,11 +151,18 @@ impl Completer {
                     metrics::attempt(state);
                     ledger::measure(entry, state);
                     self.wake.progressed();
+                    if state == "RETRYABLE" {
+                        self.wake
+                            .at(Instant::now() + ledger::retry_delay(entry, recorded.attempt_no));
+                    }
+                    if state == "FAILED" {
+                        ledger::log_failure(entry);
+                    }
                 }
                 (None, refusal) => {
                     let code = refusal.as_deref().unwrap_or("unknown");
                     metrics::concurrency_event(code);
-                    tracing::info!(outbox_id = %recorded.outbox_id, code, "CONCURRENCY_EVENT: somebody else has this row now, its outcome was not written");
+                    tracing::info!(outbox_id = %recorded.outbox_id, code, "CONCURRENCY_EVENT: {}", meaning(code));
                 }
             }
         }
@@ -182,8 +187,11 @@ impl Completer {
         let mut pause = FIRST_PAUSE;
         loop {
             match call().await {
+                // A standby that is being promoted, a password that is being changed, a migration:
+                // all of these pass, and an outcome that is known is worth waiting for.
                 Err(error)
-                    if (error.is_connection() || error.is_transient())
+                    if !error.is_about_data()
+                        && !error.is_integrity()
                         && began.elapsed() < self.patience =>
                 {
                     tokio::time::sleep(pause).await;
@@ -215,6 +223,15 @@ impl Release {
             }
             None => releases.push(Self { delay, leases: vec![lease], slots: vec![slot] }),
         }
+    }
+}
+
+fn meaning(refusal: &str) -> &'static str {
+    match refusal {
+        "P7001" => "the ledger has the outcome of this row already",
+        "P7002" => "the lease of this row is lost, its outcome was not written",
+        "P7006" => "an earlier row of the lane has no outcome, so this one was not written",
+        _ => "the outcome of this row was not written",
     }
 }
 

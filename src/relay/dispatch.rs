@@ -33,6 +33,14 @@ impl Dispatcher {
         }
     }
 
+    fn remember(&self, lane: &Arc<Lane>) {
+        let mut lanes = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
+        if lanes.len() == lanes.capacity() {
+            lanes.retain(|lane| lane.strong_count() > 0);
+        }
+        lanes.push(Arc::downgrade(lane));
+    }
+
     /// The lanes that are under way, for whoever renews their leases.
     pub(super) fn under_way(&self) -> Vec<Arc<Lane>> {
         let mut lanes = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
@@ -42,7 +50,7 @@ impl Dispatcher {
 
     /// Gives claimed rows to the rail, lane by lane.
     pub(super) fn dispatch(&self, route: &Route, rows: Vec<Row>, terms: Terms) {
-        for lane in lanes(rows) {
+        for lane in lanes(rows, route.ordered) {
             self.dispatch_lane(route, lane, terms);
         }
         failpoint("sent");
@@ -79,7 +87,7 @@ impl Dispatcher {
         if lane.unreported().is_empty() {
             return;
         }
-        self.under_way.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(&lane));
+        self.remember(&lane);
         route.rail.deliver(lane);
         failpoint("handed_over");
     }
@@ -131,12 +139,13 @@ fn judge(route: &Route, row: &Row) -> Result<Arc<str>, crate::delivery::Failure>
     route.rail.destination(row)
 }
 
-/// The rows of one lane stand together in a claim.
-fn lanes(rows: Vec<Row>) -> Vec<Vec<Row>> {
+/// The rows of one lane stand together in a claim. Without order every row is on its own: in the
+/// database it may have a lane, and a lease, of its own.
+fn lanes(rows: Vec<Row>, ordered: bool) -> Vec<Vec<Row>> {
     let mut lanes: Vec<Vec<Row>> = Vec::new();
     for row in rows {
         match lanes.last_mut() {
-            Some(lane) if lane[0].participant_id == row.participant_id => lane.push(row),
+            Some(lane) if ordered && lane[0].participant_id == row.participant_id => lane.push(row),
             _ => lanes.push(vec![row]),
         }
     }

@@ -1,7 +1,7 @@
 //! What every worker does besides delivering: repair, upkeep, gauges, a look at the policies.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use tokio::sync::watch;
 
@@ -64,7 +64,8 @@ impl Housekeeping {
                     lost_by = row.expired_worker_id, lane_paused = row.lane_paused,
                     "repaired an expired lease: this row may have been sent");
             }
-            self.wake.now();
+            // They are due in a second.
+            self.wake.at(Instant::now() + Duration::from_secs(1));
         }
     }
 

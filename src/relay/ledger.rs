@@ -1,29 +1,25 @@
 //! What an outcome is called in the ledger.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use uuid::Uuid;
-
 use crate::admin::metrics;
-use crate::delivery::{Failure, Outcome};
+use crate::delivery::{Failure, Outcome, Settled};
 use crate::store::OutcomeRow;
 
 /// An outcome that is to be written, and what is measured once it is.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) row: OutcomeRow,
+    rail: Arc<str>,
+    participant_id: Arc<str>,
     latency: Duration,
     age: Duration,
 }
 
 /// Every outcome but a release has its entry.
-pub(super) fn entry(
-    outbox_id: Uuid,
-    lease_token: Uuid,
-    outcome: Outcome,
-    latency: Duration,
-    age: Duration,
-) -> Entry {
+pub(super) fn entry(settled: &Settled, outcome: Outcome) -> Entry {
+    let Settled { outbox_id, lease_token, latency, age, .. } = *settled;
     let mut row = OutcomeRow {
         outbox_id,
         lease_token,
@@ -54,7 +50,23 @@ pub(super) fn entry(
         // A lane gives these back; should one come here, it is in doubt.
         Outcome::NotSent => row.counted = false,
     }
-    Entry { row, latency, age }
+    let (rail, participant_id) = (Arc::clone(&settled.rail), Arc::clone(&settled.lane));
+    Entry { row, rail, participant_id, latency, age }
+}
+
+/// When a row that has to be tried again is due: as asked, or 1 s doubling to a quarter of an hour, as
+/// the database has it. Only to be awake then.
+pub(super) fn retry_delay(entry: &Entry, attempt_no: Option<i32>) -> Duration {
+    let asked = entry.row.retry_delay_seconds.and_then(|seconds| u64::try_from(seconds).ok());
+    let doublings = attempt_no.unwrap_or(1).clamp(1, 11) - 1;
+    Duration::from_secs(asked.unwrap_or((1 << doublings).min(900)))
+}
+
+/// An error is logged once: here, where it has become final.
+pub(super) fn log_failure(entry: &Entry) {
+    tracing::error!(outbox_id = %entry.row.outbox_id, participant_id = %entry.participant_id, rail = %entry.rail,
+        error_code = entry.row.error_code, reason = entry.row.error_message,
+        "FAILED: the row will not be sent again unless an operator replays it");
 }
 
 fn explain(row: &mut OutcomeRow, failure: Failure) {
@@ -82,7 +94,17 @@ mod tests {
     use super::*;
 
     fn written(outcome: Outcome) -> OutcomeRow {
-        entry(Uuid::nil(), Uuid::nil(), outcome, Duration::ZERO, Duration::ZERO).row
+        let settled = Settled {
+            outbox_id: uuid::Uuid::nil(),
+            lease_token: uuid::Uuid::nil(),
+            rail: "rail".into(),
+            lane: "lane".into(),
+            latency: Duration::ZERO,
+            age: Duration::ZERO,
+            settlement: crate::delivery::Settlement::Outcome(outcome.clone()),
+            slot: Arc::new(crate::delivery::Slots::default()).take(1),
+        };
+        entry(&settled, outcome).row
     }
 
     #[test]

@@ -151,13 +151,17 @@ impl Relay {
         hurry: impl Future<Output = ()>,
     ) -> Result<(), RelayError> {
         let claims = Arc::clone(&self.claims);
-        let mut claiming = tokio::spawn(async move { claims.run().await });
+        let (ended, mut ending) = watch::channel(false);
+        let claiming = tokio::spawn(async move {
+            let _ended = EndedOnDrop(ended);
+            claims.run().await;
+        });
         let refusal = tokio::select! {
             () = stop => None,
             refused = self.refused.wait_for(Option::is_some) => {
                 refused.ok().and_then(|refused| refused.clone())
             }
-            _ = &mut claiming => Some("the claim loop ended by itself".to_owned()),
+            _ = ending.wait_for(|ended| *ended) => Some("the claim loop ended by itself".to_owned()),
         };
         self.claims.dispatcher.stopping.store(true, Ordering::Relaxed);
         self.claims.wake.now();
@@ -175,19 +179,25 @@ impl Relay {
         told: impl Fn(usize) + Send + 'static,
     ) -> Result<(), RelayError> {
         let claims = Arc::clone(&self.claims);
-        let mut claiming = tokio::spawn(async move { claims.drain(told).await });
+        let mut refused = self.refused.clone();
+        let (result, mut drained) = watch::channel(None);
+        let claiming = tokio::spawn(async move {
+            let outcome = claims.drain(told).await.map_err(|error| error.to_string());
+            result.send_replace(Some(outcome));
+        });
         let drained = tokio::select! {
             () = stop => Ok(()),
-            drained = &mut claiming => drained.unwrap_or(Ok(())),
+            refusal = refused.wait_for(Option::is_some) => {
+                Err(refusal.ok().and_then(|refusal| refusal.clone()).unwrap_or_default())
+            }
+            outcome = drained.wait_for(Option::is_some) => match outcome.as_deref() {
+                Ok(Some(outcome)) => outcome.clone(),
+                _ => Err("the claim loop ended by itself".to_owned()),
+            },
         };
         self.claims.dispatcher.stopping.store(true, Ordering::Relaxed);
-        let ended = tokio::spawn(async move {
-            if !claiming.is_finished() {
-                let _ = claiming.await;
-            }
-        });
-        self.finish(ended, std::future::pending()).await?;
-        Ok(drained?)
+        self.finish(claiming, std::future::pending()).await?;
+        drained.map_err(RelayError::Refused)
     }
 
     /// Stops claiming, waits for what is under way, writes every outcome, releases the rest.
@@ -199,9 +209,11 @@ impl Relay {
         let routes = self.claims.routes.clone();
         let everything = async {
             let _ = claiming.await;
-            // The last senders go with the lanes under way: then the writers end.
-            drop(self.claims);
+            // Leases are renewed until nothing is under way.
+            self.claims.await_everything().await;
             self.background.shutdown().await;
+            // The last senders go with the lanes: then the writers end.
+            drop(self.claims);
             let _ = self.writing.await;
         };
         tokio::pin!(everything);
@@ -218,6 +230,15 @@ impl Relay {
             Ok(()) => Ok(()),
             Err(_) => Err(RelayError::TookTooLong(under_way(&routes))),
         }
+    }
+}
+
+/// Says that a task is over, also when it panicked.
+struct EndedOnDrop(watch::Sender<bool>);
+
+impl Drop for EndedOnDrop {
+    fn drop(&mut self) {
+        self.0.send_replace(true);
     }
 }
 

@@ -11,6 +11,9 @@ use crate::admin::metrics;
 use crate::delivery::Lane;
 use crate::store::WorkerStore;
 
+/// Lanes renewed in one call.
+const AT_ONCE: usize = 1_000;
+
 /// Renews what has less than two thirds of its lease left, several times before it could run out.
 pub(super) struct Renewal {
     pub(super) store: WorkerStore,
@@ -32,18 +35,22 @@ impl Renewal {
             .dispatcher
             .under_way()
             .into_iter()
-            .filter(|lane| lane.lease().time_left() < self.lease * 2 / 3)
+            .filter(|lane| !lane.lease().is_lost() && lane.lease().time_left() < self.lease * 2 / 3)
             .filter_map(|lane| {
-                // One row stands for its lane: the database renews the lane as a whole.
-                let index = *lane.unreported().first()?;
+                // One row stands for its lane, because the database renews the lane as a whole: the
+                // last, which nobody completes while we ask.
+                let index = *lane.unreported().last()?;
                 let row = &lane.rows()[index];
                 let (outbox_id, token) = (row.outbox_id, row.lease_token);
                 Some((lane, outbox_id, token))
             })
             .collect();
-        if lanes.is_empty() {
-            return;
+        for lanes in lanes.chunks(AT_ONCE) {
+            self.renew_lanes(lanes).await;
         }
+    }
+
+    async fn renew_lanes(&self, lanes: &[(Arc<Lane>, Uuid, Uuid)]) {
         let leases: Vec<(Uuid, Uuid)> = lanes.iter().map(|(_, id, token)| (*id, *token)).collect();
         let asked_at = Instant::now();
         let seconds = i32::try_from(self.lease.as_secs()).unwrap_or(i32::MAX);
@@ -52,10 +59,10 @@ impl Renewal {
             // The leases run on; a send that they do not cover is not begun.
             Err(error) => return tracing::warn!(%error, "leases could not be renewed"),
         };
-        for (lane, outbox_id, _) in &lanes {
+        for (lane, outbox_id, _) in lanes {
             if ours.contains(outbox_id) {
                 lane.lease().renew(asked_at, self.lease);
-            } else {
+            } else if !lane.unreported().is_empty() {
                 lane.lease().lose();
                 metrics::lease_lost();
                 tracing::info!(%outbox_id, "CONCURRENCY_EVENT: the lease of this lane is lost, nothing more of it is sent");

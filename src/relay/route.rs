@@ -11,6 +11,14 @@ use crate::rails::http::HttpRail;
 use crate::rails::kafka::KafkaRail;
 use crate::validation::Validator;
 
+/// A claim takes at most so many rows of one lane, so that a participant with a hundred thousand
+/// does not make everybody wait while they are claimed.
+const LANE_ROWS: i32 = 100;
+
+/// An HTTP rail sends one row of a lane after the other, so a lane with more would only keep the
+/// others from their turn.
+const HTTP_LANE_ROWS: i32 = 2;
+
 /// The rail type of dead letters.
 pub(super) const DLQ: &str = "dlq";
 
@@ -23,7 +31,7 @@ pub(super) struct Route {
     pub(super) ordered: bool,
     pub(super) halts: bool,
     /// How many rows of one lane a claim takes at most.
-    pub(super) lane_rows: Option<i32>,
+    pub(super) lane_rows: i32,
     pub(super) slots: Arc<Slots>,
     breakers: Mutex<HashMap<Arc<str>, Arc<Breaker>>>,
 }
@@ -36,7 +44,7 @@ impl Route {
             validator,
             ordered: true,
             halts: false,
-            lane_rows: None,
+            lane_rows: LANE_ROWS,
             slots: Arc::new(Slots::default()),
             breakers: Mutex::new(HashMap::new()),
         }
@@ -49,13 +57,15 @@ impl Route {
         };
         let validator = Validator::load(name, config)?;
         let halts = config.on_failed() == OnFailed::Halt;
-        // What is behind a row that halts its lane must not be on its way. An HTTP rail sends one
-        // row after the other anyway.
-        let alone = halts && matches!(config, RailConfig::Kafka(_));
+        // What is behind a row that halts its lane must not be on its way.
         Ok(Self {
             ordered: config.ordering() == Ordering::Strict,
             halts,
-            lane_rows: alone.then_some(1),
+            lane_rows: match config {
+                RailConfig::Http(_) => HTTP_LANE_ROWS,
+                RailConfig::Kafka(_) if halts => 1,
+                RailConfig::Kafka(_) => LANE_ROWS,
+            },
             ..Self::new(name, rail, Some(validator))
         })
     }
@@ -108,7 +118,10 @@ pub(super) fn routes(config: &Config, only: &[String]) -> Result<Vec<Arc<Route>>
             (config.rails.get(&dlq.rail), &dlq.topic)
     {
         let rail = Arc::new(KafkaRail::for_dead_letters(kafka, topic)?);
-        routes.push(Arc::new(Route::new(DLQ, rail, None)));
+        // The database never lets a dead letter fail: one that is refused is tried again, and what
+        // is behind it must not be on its way.
+        let route = Route { halts: true, lane_rows: 1, ..Route::new(DLQ, rail, None) };
+        routes.push(Arc::new(route));
     }
     Ok(routes)
 }

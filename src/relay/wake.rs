@@ -1,5 +1,6 @@
 //! When to look for work.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -12,6 +13,8 @@ use crate::store::{Ear, SleepKey, StoreError};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+/// How exact a time is: wake-ups that are closer together are one.
+const TICK: Duration = Duration::from_millis(50);
 /// However long it sleeps, it shows that it is alive.
 const HEARTBEAT: Duration = Duration::from_secs(5);
 
@@ -19,8 +22,10 @@ const HEARTBEAT: Duration = Duration::from_secs(5);
 /// claim afterwards.
 pub(super) struct Wake {
     woken: Notify,
-    /// When a row that we gave back or have to try again is due.
-    next: Mutex<Option<Instant>>,
+    /// When rows that we gave back or have to try again are due, in [`TICK`]s. Bounded, because no
+    /// delay is longer than a quarter of an hour.
+    times: Mutex<BTreeSet<u64>>,
+    base: Instant,
     asleep: watch::Sender<bool>,
     health: Arc<Health>,
 }
@@ -29,7 +34,8 @@ impl Wake {
     pub(super) fn new(health: Arc<Health>) -> Self {
         Self {
             woken: Notify::new(),
-            next: Mutex::new(None),
+            times: Mutex::new(BTreeSet::new()),
+            base: Instant::now(),
             asleep: watch::Sender::new(false),
             health,
         }
@@ -40,12 +46,24 @@ impl Wake {
     }
 
     pub(super) fn at(&self, time: Instant) {
-        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
-        if next.is_none_or(|earlier| time < earlier) {
-            *next = Some(time);
+        let after = time.saturating_duration_since(self.base).as_millis();
+        let tick = u64::try_from(after.div_ceil(TICK.as_millis())).unwrap_or(u64::MAX);
+        let mut times = self.times.lock().unwrap_or_else(PoisonError::into_inner);
+        times.insert(tick);
+        if times.first() == Some(&tick) {
             // It may be sleeping until a later time.
             self.woken.notify_one();
         }
+    }
+
+    /// The next of the times, without those that are over.
+    fn next(&self) -> Option<Instant> {
+        let over = u64::try_from(self.base.elapsed().as_millis() / TICK.as_millis()).unwrap_or(0);
+        let mut times = self.times.lock().unwrap_or_else(PoisonError::into_inner);
+        *times = times.split_off(&(over + 1));
+        times
+            .first()
+            .map(|tick| self.base + TICK.saturating_mul(u32::try_from(*tick).unwrap_or(u32::MAX)))
     }
 
     /// Rows are being completed.
@@ -56,7 +74,7 @@ impl Wake {
     /// Sleeps until somebody wakes us, or the poll is due.
     pub(super) async fn sleep(&self, poll: Duration) {
         self.asleep.send_replace(true);
-        let next = *self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        let next = self.next();
         let poll = Instant::now() + poll;
         let until = next.map_or(poll, |next| next.min(poll));
         while Instant::now() < until {
@@ -65,10 +83,6 @@ impl Wake {
             if tokio::time::timeout(slice, self.woken.notified()).await.is_ok() {
                 break;
             }
-        }
-        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
-        if next.is_some_and(|next| next <= Instant::now()) {
-            *next = None;
         }
     }
 

@@ -21,7 +21,7 @@ pub struct Claim<'a> {
     pub rail_type: &'a str,
     pub tenant_id: Option<Uuid>,
     /// At most so many rows of one lane.
-    pub lane_rows: Option<i32>,
+    pub lane_rows: i32,
 }
 
 impl WorkerStore {

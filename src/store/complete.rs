@@ -33,7 +33,8 @@ pub struct OutcomeRow {
 #[derive(Debug)]
 pub struct Recorded {
     pub outbox_id: Uuid,
-    /// Absent when it was refused.
+    /// Absent when it was refused, as is its state.
+    pub attempt_no: Option<i32>,
     pub state: Option<String>,
     /// The SQLSTATE of a refusal.
     pub refusal: Option<String>,
@@ -79,6 +80,7 @@ impl WorkerStore {
             .map(|row| {
                 Ok(Recorded {
                     outbox_id: row.try_get(0)?,
+                    attempt_no: row.try_get(1)?,
                     state: row.try_get(2)?,
                     refusal: row.try_get(3)?,
                 })

@@ -60,6 +60,11 @@ impl StoreError {
             })
     }
 
+    /// A constraint of the outbox was violated: an alarm, whatever is tried next.
+    pub fn is_integrity(&self) -> bool {
+        self.server().is_some_and(|error| error.code.starts_with("23"))
+    }
+
     /// The same call may succeed when made again: serialization failure or deadlock.
     pub fn is_transient(&self) -> bool {
         self.server().is_some_and(|error| matches!(error.code.as_str(), "40001" | "40P01"))

@@ -15,6 +15,10 @@ const CONNECTIONS: usize = 6;
 /// A call that takes longer than this has lost its server: the connection is given up.
 const CALL_TIMEOUT: Duration = Duration::from_secs(15);
 
+/// The server gives a call up before we do, so that nothing is claimed for somebody who has gone;
+/// and workers call at READ COMMITTED, whatever the database's default is.
+const SESSION: &str = "-c statement_timeout=12s -c default_transaction_isolation=read\\ committed";
+
 /// What a worker asks of the database: one method for each SQL function.
 #[derive(Clone)]
 pub struct WorkerStore {
@@ -24,7 +28,9 @@ pub struct WorkerStore {
 impl WorkerStore {
     /// Makes the pool; the first call connects.
     pub fn new(url: &Secret) -> Result<Self, StoreError> {
-        let config = connect::parse(url.expose())?;
+        let mut config = connect::parse(url.expose())?;
+        let options = config.get_options().map_or_else(String::new, |own| format!("{own} "));
+        config.options(format!("{options}{SESSION}"));
         let manager = Manager::from_config(
             config,
             NoTls,
@@ -40,8 +46,8 @@ impl WorkerStore {
         Ok(Self { pool })
     }
 
-    /// Runs a statement on one of the connections. A connection whose call ran out of time is
-    /// closed: its answer could only be taken for that of the next call.
+    /// Runs a statement on one of the connections. A connection whose call ran out of time is closed,
+    /// because the call may still be running on it.
     pub(super) async fn query(
         &self,
         statement: &str,

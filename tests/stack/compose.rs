@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::process::{Command, Output};
 
-use crate::project::{path, read, root};
+use crate::project::{default_port, path, read, root};
 
 /// The lines of each service, by its name: what is indented further than the name.
 fn services(file: &str) -> BTreeMap<String, Vec<String>> {
@@ -89,14 +89,6 @@ fn a_service_without_one_of_them_would_be_found() {
         let faults = faults(&file.replacen(guard, &instead, 1));
         assert_eq!(faults.len(), 1, "{guard} -> {instead}: {faults:?}");
     }
-}
-
-/// `NAME=${NAME:-default}` in the scripts' library.
-fn default_port(name: &str) -> String {
-    let line = format!("{name}=${{{name}:-");
-    let library = read("stack/lib.sh");
-    let rest = library.lines().find_map(|found| found.strip_prefix(&line));
-    rest.and_then(|rest| rest.strip_suffix('}')).expect("lib.sh has a default").to_owned()
 }
 
 #[test]

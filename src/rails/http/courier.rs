@@ -67,10 +67,13 @@ impl Courier {
         Some(tokio::select! {
             biased;
             outcome = self.send(row) => outcome,
-            () = given_up(abandoned) => Outcome::Retry(Failure::new(
-                "HTTP_ABANDONED",
-                "the worker stopped before the receiver answered",
-            )),
+            () = given_up(abandoned) => Outcome::Unavailable {
+                failure: Failure::new(
+                    "HTTP_ABANDONED",
+                    "the worker stopped before the receiver answered",
+                ),
+                maybe_sent: true,
+            },
         })
     }
 

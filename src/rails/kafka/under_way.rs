@@ -29,7 +29,12 @@ impl HandOver {
 impl UnderWay {
     /// Rows that were handed over, the first of them at `at`.
     pub(super) fn add(&self, lane: Arc<Lane>, rows: Range<usize>, at: Instant) {
-        self.lock().push_back(HandOver { at, lane, rows });
+        let mut hand_overs = self.lock();
+        if hand_overs.len() == hand_overs.capacity() {
+            // One that is stuck at the front must not keep all that came after it.
+            hand_overs.retain(|hand_over| !hand_over.unreported().is_empty());
+        }
+        hand_overs.push_back(HandOver { at, lane, rows });
     }
 
     /// When the oldest row was handed over that is still unreported.

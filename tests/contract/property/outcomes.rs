@@ -87,7 +87,9 @@ fn judge_lane(
         };
         if next || !ordered {
             let state = record(state, now, name, row, &ask.outcome, judged);
-            stopped = state == "RETRYABLE" || (state == "FAILED" && lane.1 == HALT);
+            stopped = ask.outcome.state == "RETRYABLE"
+                || state == "RETRYABLE"
+                || (state == "FAILED" && lane.1 == HALT);
             told.insert(
                 name,
                 Ok((judged.after.attempts(name).last().expect("recorded").number, state)),
