@@ -56,8 +56,8 @@ BEGIN
     WINDOW earlier AS (PARTITION BY w.turn_id ORDER BY w.lane_position ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)),
   stopped AS (
     -- Whoever asks for a retry has not sent what is behind it, also where the retry was one too many.
-    SELECT r.*, COALESCE(bool_or(r.held AND r.is_next AND (r.asked_state = 'RETRYABLE'
-             OR (NOT r.terminal AND (r.outcome = 'RETRYABLE' OR (r.outcome = 'FAILED' AND r.halts))))) OVER earlier, false) AS behind_stop
+    SELECT r.*, COALESCE(bool_or(r.held AND r.is_next AND NOT r.terminal
+             AND ('RETRYABLE' IN (r.asked_state, r.outcome) OR (r.outcome = 'FAILED' AND r.halts))) OVER earlier, false) AS behind_stop
     FROM ranked AS r
     WINDOW earlier AS (PARTITION BY r.turn_id ORDER BY r.lane_position ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING))
   SELECT s.outbox_id, s.n,

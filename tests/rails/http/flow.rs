@@ -126,7 +126,7 @@ async fn giving_up_tells_apart_what_was_started() {
     rail.abandon().await;
     assert_eq!(words(&waiting.settled().await), ["released"]);
     let outcome = started.outcome().await;
-    let Outcome::Retry(failure) = outcome else { panic!("{outcome:?}") };
+    let Outcome::Unavailable { failure, maybe_sent: true } = outcome else { panic!("{outcome:?}") };
     assert_eq!(failure.error_code, "HTTP_ABANDONED");
 }
 
