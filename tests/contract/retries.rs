@@ -138,6 +138,34 @@ async fn retry_in_the_middle(database: &Database) -> (Vec<String>, i64) {
     (told, count(&client, leased).await)
 }
 
+/// A lane of three whose head is retried once too often: how many leases are left.
+async fn leases_after_the_last_retry(database: &Database) -> i64 {
+    let client = database.connect().await;
+    enqueue(&client, "p", "bank").await;
+    for _ in 1..20 {
+        retry(&client, true).await;
+    }
+    let rows = leased_lane(&client, 3).await;
+    let told = complete_batch(&client, "w", &[(&rows[0], "RETRYABLE")]).await.unwrap();
+    assert_eq!(recorded(&told), ["FAILED"]);
+    let leased = "SELECT count(*) FROM outbox.payment_outbox_pending WHERE lease_token IS NOT NULL";
+    count(&client, leased).await
+}
+
+#[tokio::test]
+async fn the_last_retry_too_gives_back_the_later_rows_which_nobody_has_sent() {
+    assert_eq!(leases_after_the_last_retry(&Database::new().await).await, 0);
+    let database = Database::new().await;
+    database
+        .take_out(
+            "judge_outcomes",
+            "'RETRYABLE' IN (r.asked_state, r.outcome)",
+            "r.outcome = 'RETRYABLE'",
+        )
+        .await;
+    assert_eq!(leases_after_the_last_retry(&database).await, 2, "it was the rule");
+}
+
 #[tokio::test]
 async fn a_retry_gives_back_the_later_rows_of_its_lane() {
     let database = Database::new().await;
