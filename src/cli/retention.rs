@@ -7,9 +7,6 @@ use crate::store::UpkeepRow;
 /// A round handles a few partitions; no ledger has so many that this is not enough.
 const MAX_ROUNDS: u32 = 1_000;
 
-/// The action by which upkeep asks for another round.
-const AGAIN: &str = "again";
-
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Print what was done as JSON
@@ -23,8 +20,8 @@ pub(super) async fn run(args: Args, config: &Config) -> Result<(), CliError> {
     let mut finished = false;
     for _ in 0..MAX_ROUNDS {
         let rows = store.run_upkeep().await?;
-        finished = rows.iter().all(|row| row.action != AGAIN);
-        done.extend(rows.into_iter().filter(|row| row.action != AGAIN));
+        finished = !rows.iter().any(UpkeepRow::asks_for_more);
+        done.extend(rows.into_iter().filter(|row| !row.asks_for_more()));
         if finished {
             break;
         }

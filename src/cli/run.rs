@@ -14,6 +14,7 @@ use super::CliError;
 use crate::admin::health::Health;
 use crate::admin::{logging, metrics, server};
 use crate::config::Config;
+use crate::delivery::DEAD_LETTERS;
 use crate::relay::{Relay, Scope};
 
 #[derive(Debug, clap::Args)]
@@ -68,7 +69,7 @@ pub(super) async fn drain(args: Args, config: &Config) -> Result<(), CliError> {
 fn scope(args: Args, config: &Config) -> Result<Scope, CliError> {
     let known = |rail: &String| {
         config.rails.contains_key(rail)
-            || (rail == "dlq" && config.dlq.as_ref().is_some_and(|dlq| dlq.rail != "ledger"))
+            || (rail == DEAD_LETTERS && config.dlq.as_ref().is_some_and(|dlq| !dlq.is_ledger()))
     };
     if let Some(unknown) = args.rails.iter().find(|rail| !known(rail)) {
         let known: Vec<&str> = config.rails.keys().map(String::as_str).collect();

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
+use super::rails::LEDGER;
 use super::{Config, ConfigError, RailConfig, RelayConfig};
+use crate::delivery::DEAD_LETTERS;
 
 /// A worker needs this much of its lease to write down what happened.
 const MARGIN: Duration = Duration::from_secs(5);
@@ -49,7 +51,7 @@ fn check_rail(name: &str, rail: &RailConfig, relay: &RelayConfig) -> Result<(), 
             "is not a rail name: a lower-case letter, then at most 62 of a-z 0-9 _ . -",
         );
     }
-    if name == "dlq" || name == "ledger" {
+    if name == DEAD_LETTERS || name == LEDGER {
         return wrong(key, "has a reserved name: dead letters are configured under [dlq]");
     }
     let timeout = match rail {
@@ -97,7 +99,7 @@ fn check_rail(name: &str, rail: &RailConfig, relay: &RelayConfig) -> Result<(), 
 
 fn check_dlq(config: &Config) -> Result<(), ConfigError> {
     let Some(dlq) = &config.dlq else { return Ok(()) };
-    if dlq.rail == "ledger" {
+    if dlq.is_ledger() {
         return match dlq.topic {
             Some(_) => {
                 wrong("dlq.topic", "has no meaning when dlq.rail is \"ledger\": leave it out")

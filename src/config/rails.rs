@@ -179,6 +179,16 @@ pub struct DlqConfig {
     pub topic: Option<String>,
 }
 
+/// The rail that keeps dead letters where they are.
+pub(super) const LEDGER: &str = "ledger";
+
+impl DlqConfig {
+    /// Whether nobody carries dead letters: the FAILED row in the ledger is the dead letter.
+    pub fn is_ledger(&self) -> bool {
+        self.rail == LEDGER
+    }
+}
+
 fn default_source() -> String {
     "trestle".to_owned()
 }

@@ -48,10 +48,6 @@ impl Breaker {
         Self { destination, inner: Mutex::new(Inner::Closed) }
     }
 
-    pub fn destination(&self) -> &str {
-        &self.destination
-    }
-
     pub fn state(&self) -> BreakerState {
         match *self.lock() {
             Inner::Closed => BreakerState::Closed,

@@ -250,7 +250,6 @@ mod tests {
             attempt_no: 1,
             zombie_count: 0,
             created_at: std::time::SystemTime::now(),
-            dead_letter_of: None,
         }
     }
 

@@ -14,5 +14,5 @@ pub use breaker::{Breaker, BreakerState, Permit};
 pub use lane::{Lane, LaneTerms, Settled, Settlement};
 pub use lease::Lease;
 pub use outcome::{Class, Failure, Outcome};
-pub use row::Row;
+pub use row::{DEAD_LETTERS, Row};
 pub use slots::{Slots, Taken};

@@ -6,6 +6,9 @@ use std::time::SystemTime;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
+/// The rail type of dead letters.
+pub const DEAD_LETTERS: &str = "dlq";
+
 /// A row under a lease of this worker.
 pub struct Row {
     pub outbox_id: Uuid,
@@ -26,7 +29,6 @@ pub struct Row {
     /// How often a worker died, or lost its lease, with this row in its hands.
     pub zombie_count: i64,
     pub created_at: SystemTime,
-    pub dead_letter_of: Option<Uuid>,
 }
 
 impl Row {

@@ -17,7 +17,7 @@ use super::wake::Wake;
 use crate::admin::metrics;
 use crate::delivery::{Settled, Settlement, Taken};
 use crate::failpoint::failpoint;
-use crate::store::{OutcomeRow, Recorded, StoreError, WorkerStore};
+use crate::store::{OutcomeRow, Recorded, StoreError, WorkerStore, whole_seconds};
 
 /// Lanes are independent, so two batches can be written at once; those of one lane never are.
 const WRITERS: usize = 2;
@@ -89,21 +89,26 @@ impl Completer {
     async fn write_batch(&self, batch: Vec<Settled>) {
         let mut entries = Vec::with_capacity(batch.len());
         let mut releases: Vec<Release> = Vec::new();
-        // Held until the batch is written: these rows are under way.
-        let mut slots = Vec::with_capacity(batch.len());
         for item in batch {
-            match &item.settlement {
+            let Settled { outbox_id, lease_token, rail, lane, latency, age, settlement, slot } =
+                item;
+            match settlement {
                 Settlement::Outcome(outcome) => {
-                    let entry = ledger::entry(&item, outcome.clone());
-                    if let Some(code) = &entry.row.error_code {
-                        metrics::rail_error(&item.rail, code);
+                    let row = ledger::row(outbox_id, lease_token, latency, outcome);
+                    if let Some(code) = &row.error_code {
+                        metrics::rail_error(&rail, code);
                     }
-                    entries.push(entry);
-                    slots.push(item.slot);
+                    entries.push(Entry {
+                        row,
+                        rail,
+                        participant_id: lane,
+                        latency,
+                        age,
+                        _slot: slot,
+                    });
                 }
                 Settlement::Release { delay } => {
-                    let lease = (item.outbox_id, item.lease_token);
-                    Release::add(&mut releases, *delay, lease, item.slot);
+                    Release::add(&mut releases, delay, (outbox_id, lease_token), slot);
                 }
             }
         }
@@ -112,7 +117,7 @@ impl Completer {
             self.complete(&entries).await;
             failpoint("after_completion");
         }
-        drop(slots);
+        drop(entries);
         for release in releases {
             failpoint("releasing");
             self.release(&release).await;
@@ -120,7 +125,7 @@ impl Completer {
     }
 
     async fn complete(&self, entries: &[Entry]) {
-        let rows: Vec<OutcomeRow> = entries.iter().map(|entry| entry.row.clone()).collect();
+        let rows: Vec<&OutcomeRow> = entries.iter().map(|entry| &entry.row).collect();
         match self.insist(|| self.store.complete(&self.worker_id, &rows)).await {
             Ok(recorded) => {
                 self.tell(entries, &recorded);
@@ -169,9 +174,12 @@ impl Completer {
     }
 
     async fn release(&self, release: &Release) {
-        let call = || self.store.release(&self.worker_id, &release.leases, release.delay);
+        let call = || self.store.release(&self.worker_id, &release.leases, release.delay_seconds);
         match self.insist(call).await {
-            Ok(_) => self.wake.at(Instant::now() + release.delay),
+            Ok(_) => {
+                let seconds = u64::try_from(release.delay_seconds).unwrap_or(0);
+                self.wake.at(Instant::now() + Duration::from_secs(seconds));
+            }
             Err(error) => {
                 tracing::error!(%error, rows = release.leases.len(), "leases could not be given back; they will expire");
             }
@@ -205,23 +213,20 @@ impl Completer {
 
 /// Rows that are given back with the same delay.
 struct Release {
-    delay: Duration,
+    delay_seconds: i32,
     leases: Vec<(Uuid, Uuid)>,
     slots: Vec<Taken>,
 }
 
 impl Release {
     fn add(releases: &mut Vec<Self>, delay: Duration, lease: (Uuid, Uuid), slot: Taken) {
-        // In whole seconds, as the database takes them.
-        let delay = Duration::from_secs(
-            u64::try_from(delay.as_millis().div_ceil(1_000)).unwrap_or(u64::MAX),
-        );
-        match releases.iter_mut().find(|release| release.delay == delay) {
+        let delay_seconds = whole_seconds(delay);
+        match releases.iter_mut().find(|release| release.delay_seconds == delay_seconds) {
             Some(release) => {
                 release.leases.push(lease);
                 release.slots.push(slot);
             }
-            None => releases.push(Self { delay, leases: vec![lease], slots: vec![slot] }),
+            None => releases.push(Self { delay_seconds, leases: vec![lease], slots: vec![slot] }),
         }
     }
 }

@@ -10,7 +10,7 @@ use super::wake::Wake;
 use crate::admin::health::Health;
 use crate::admin::metrics;
 use crate::failpoint::failpoint;
-use crate::store::{StoreError, WorkerStore};
+use crate::store::{StoreError, UpkeepRow, WorkerStore};
 
 const REPAIR_EVERY: Duration = Duration::from_secs(5);
 const UPKEEP_EVERY: Duration = Duration::from_secs(60);
@@ -72,7 +72,7 @@ impl Housekeeping {
     async fn upkeep(&self) -> Result<(), StoreError> {
         for _ in 0..UPKEEP_ROUNDS {
             let done = self.store.upkeep().await?;
-            for row in done.iter().filter(|row| row.action != "again") {
+            for row in done.iter().filter(|row| !row.asks_for_more()) {
                 tracing::info!(
                     action = row.action,
                     partition = row.partition_name,
@@ -80,7 +80,7 @@ impl Housekeeping {
                     "upkeep"
                 );
             }
-            if done.iter().all(|row| row.action != "again") {
+            if !done.iter().any(UpkeepRow::asks_for_more) {
                 break;
             }
         }

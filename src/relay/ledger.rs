@@ -3,23 +3,31 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::admin::metrics;
-use crate::delivery::{Failure, Outcome, Settled};
-use crate::store::OutcomeRow;
+use uuid::Uuid;
 
-/// An outcome that is to be written, and what is measured once it is.
+use crate::admin::metrics;
+use crate::delivery::{Failure, Outcome, Taken};
+use crate::store::{OutcomeRow, whole_seconds};
+
+/// An outcome that is to be written, and what is told once it is.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) row: OutcomeRow,
-    rail: Arc<str>,
-    participant_id: Arc<str>,
-    latency: Duration,
-    age: Duration,
+    pub(super) rail: Arc<str>,
+    pub(super) participant_id: Arc<str>,
+    pub(super) latency: Duration,
+    pub(super) age: Duration,
+    /// Given back when this is written: until then the row is under way.
+    pub(super) _slot: Taken,
 }
 
-/// Every outcome but a release has its entry.
-pub(super) fn entry(settled: &Settled, outcome: Outcome) -> Entry {
-    let Settled { outbox_id, lease_token, latency, age, .. } = *settled;
+/// Every outcome but a release has its row.
+pub(super) fn row(
+    outbox_id: Uuid,
+    lease_token: Uuid,
+    latency: Duration,
+    outcome: Outcome,
+) -> OutcomeRow {
     let mut row = OutcomeRow {
         outbox_id,
         lease_token,
@@ -50,8 +58,7 @@ pub(super) fn entry(settled: &Settled, outcome: Outcome) -> Entry {
         // A lane gives these back; should one come here, it is in doubt.
         Outcome::NotSent => row.counted = false,
     }
-    let (rail, participant_id) = (Arc::clone(&settled.rail), Arc::clone(&settled.lane));
-    Entry { row, rail, participant_id, latency, age }
+    row
 }
 
 /// When a row that has to be tried again is due: as asked, or 1 s doubling to a quarter of an hour, as
@@ -70,8 +77,7 @@ pub(super) fn log_failure(entry: &Entry) {
 }
 
 fn explain(row: &mut OutcomeRow, failure: Failure) {
-    let seconds = failure.retry_after.map(|delay| delay.as_millis().div_ceil(1_000));
-    row.retry_delay_seconds = seconds.map(|seconds| i32::try_from(seconds).unwrap_or(i32::MAX));
+    row.retry_delay_seconds = failure.retry_after.map(whole_seconds);
     row.error_code = Some(printable(failure.error_code));
     row.error_message = Some(printable(failure.message));
     row.rail_code = failure.rail_code.map(printable);
@@ -94,17 +100,7 @@ mod tests {
     use super::*;
 
     fn written(outcome: Outcome) -> OutcomeRow {
-        let settled = Settled {
-            outbox_id: uuid::Uuid::nil(),
-            lease_token: uuid::Uuid::nil(),
-            rail: "rail".into(),
-            lane: "lane".into(),
-            latency: Duration::ZERO,
-            age: Duration::ZERO,
-            settlement: crate::delivery::Settlement::Outcome(outcome.clone()),
-            slot: Arc::new(crate::delivery::Slots::default()).take(1),
-        };
-        entry(&settled, outcome).row
+        row(Uuid::nil(), Uuid::nil(), Duration::ZERO, outcome)
     }
 
     #[test]

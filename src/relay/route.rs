@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::config::{Config, ConfigError, OnFailed, Ordering, RailConfig};
-use crate::delivery::{Breaker, Slots};
+use crate::delivery::{Breaker, BreakerState, DEAD_LETTERS, Slots};
 use crate::rails::Rail;
 use crate::rails::http::HttpRail;
 use crate::rails::kafka::KafkaRail;
@@ -18,9 +18,6 @@ const LANE_ROWS: i32 = 100;
 /// An HTTP rail sends one row of a lane after the other, so a lane with more would only keep the
 /// others from their turn.
 const HTTP_LANE_ROWS: i32 = 2;
-
-/// The rail type of dead letters.
-pub(super) const DLQ: &str = "dlq";
 
 /// A rail, its policy, and what is under way on it.
 pub(super) struct Route {
@@ -80,8 +77,7 @@ impl Route {
     /// How many of its destinations are open or on probation.
     pub(super) fn open_breakers(&self) -> usize {
         let breakers = self.breakers.lock().unwrap_or_else(PoisonError::into_inner);
-        let open =
-            |breaker: &&Arc<Breaker>| breaker.state() != crate::delivery::BreakerState::Closed;
+        let open = |breaker: &&Arc<Breaker>| breaker.state() != BreakerState::Closed;
         breakers.values().filter(open).count()
     }
 
@@ -94,7 +90,7 @@ impl Route {
             if !wait.is_zero() {
                 return Err(wait);
             }
-            if breaker.state() != crate::delivery::BreakerState::Closed {
+            if breaker.state() != BreakerState::Closed {
                 // The probe: one row finds out.
                 most = 1;
             }
@@ -113,14 +109,14 @@ pub(super) fn routes(config: &Config, only: &[String]) -> Result<Vec<Arc<Route>>
     for (name, rail) in config.rails.iter().filter(|(name, _)| wanted(name)) {
         routes.push(Arc::new(Route::from_config(name, rail)?));
     }
-    if let Some(dlq) = config.dlq.as_ref().filter(|_| wanted(DLQ))
+    if let Some(dlq) = config.dlq.as_ref().filter(|_| wanted(DEAD_LETTERS))
         && let (Some(RailConfig::Kafka(kafka)), Some(topic)) =
             (config.rails.get(&dlq.rail), &dlq.topic)
     {
         let rail = Arc::new(KafkaRail::for_dead_letters(kafka, topic)?);
         // The database never lets a dead letter fail: one that is refused is tried again, and what
         // is behind it must not be on its way.
-        let route = Route { halts: true, lane_rows: 1, ..Route::new(DLQ, rail, None) };
+        let route = Route { halts: true, lane_rows: 1, ..Route::new(DEAD_LETTERS, rail, None) };
         routes.push(Arc::new(route));
     }
     Ok(routes)
@@ -130,7 +126,7 @@ pub(super) fn routes(config: &Config, only: &[String]) -> Result<Vec<Arc<Route>>
 pub fn policies(config: &Config) -> serde_json::Value {
     // Without [dlq], somebody else carries dead letters to their topic.
     let dlq = match &config.dlq {
-        Some(dlq) if dlq.rail == "ledger" => "ledger",
+        Some(dlq) if dlq.is_ledger() => "ledger",
         _ => "topic",
     };
     let policies = config.rails.iter().map(|(name, rail)| {

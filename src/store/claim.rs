@@ -9,7 +9,7 @@ use crate::delivery::Row;
 
 const CLAIM: &str = "SELECT outbox_id, lease_token, tenant_id, instruction_id, participant_id, \
     sequence_id, idempotency_key, rail_type, payload::text, headers::text, attempt_count, \
-    zombie_count, created_at, dead_letter_of \
+    zombie_count, created_at \
     FROM outbox.claim_outbox_batch($1, $2, $3, $4, $5, $6)";
 
 /// What a worker asks for.
@@ -60,7 +60,6 @@ fn read(row: &SqlRow) -> Result<Row, StoreError> {
         attempt_no: row.try_get::<_, i32>(10)? + 1,
         zombie_count: row.try_get(11)?,
         created_at: row.try_get(12)?,
-        dead_letter_of: row.try_get(13)?,
     })
 }
 

@@ -14,8 +14,13 @@ const RENEW: &str = "SELECT outbox_id FROM outbox.renew_outbox_leases($1, $2, $3
 const REPAIR: &str = "SELECT outbox_id, participant_id, rail_type, expired_worker_id, lane_paused \
     FROM outbox.repair_expired_leases($1, $2)";
 
+/// A delay as the functions take it: whole seconds, never shorter than it is.
+pub fn whole_seconds(delay: Duration) -> i32 {
+    i32::try_from(delay.as_millis().div_ceil(1_000)).unwrap_or(i32::MAX)
+}
+
 /// One outcome of a batch.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct OutcomeRow {
     pub outbox_id: Uuid,
     pub lease_token: Uuid,
@@ -55,7 +60,7 @@ impl WorkerStore {
     pub async fn complete(
         &self,
         worker_id: &str,
-        outcomes: &[OutcomeRow],
+        outcomes: &[&OutcomeRow],
     ) -> Result<Vec<Recorded>, StoreError> {
         let column = Columns(outcomes);
         let rows = self
@@ -93,10 +98,9 @@ impl WorkerStore {
         &self,
         worker_id: &str,
         leases: &[(Uuid, Uuid)],
-        delay: Duration,
+        delay_seconds: i32,
     ) -> Result<usize, StoreError> {
         let (ids, tokens): (Vec<Uuid>, Vec<Uuid>) = leases.iter().copied().unzip();
-        let delay_seconds = i32::try_from(delay.as_millis().div_ceil(1_000)).unwrap_or(i32::MAX);
         Ok(self.query(RELEASE, &[&worker_id, &ids, &tokens, &delay_seconds]).await?.len())
     }
 
@@ -130,10 +134,10 @@ impl WorkerStore {
 }
 
 /// The function takes arrays, one for each column.
-struct Columns<'a>(&'a [OutcomeRow]);
+struct Columns<'a>(&'a [&'a OutcomeRow]);
 
 impl<'a> Columns<'a> {
     fn of<T>(&self, read: impl Fn(&'a OutcomeRow) -> T) -> Vec<T> {
-        self.0.iter().map(read).collect()
+        self.0.iter().copied().map(read).collect()
     }
 }

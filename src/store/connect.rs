@@ -4,7 +4,8 @@ use std::error::Error as _;
 use std::time::Duration;
 
 use tokio_postgres::config::{Host, SslMode};
-use tokio_postgres::{Config, NoTls};
+use tokio_postgres::tls::NoTlsStream;
+use tokio_postgres::{Client, Config, Connection, NoTls, Socket};
 
 use super::{Store, StoreError};
 use crate::config::Secret;
@@ -15,16 +16,29 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 impl Store {
     /// Connects, or says why not without ever showing the password.
     pub async fn connect(url: &Secret) -> Result<Self, StoreError> {
-        let config = parse(url.expose())?;
-        let (client, connection) = config.connect(NoTls).await.map_err(|error| {
-            StoreError::Connect { target: target(&config), reason: reason(&error) }
-        })?;
-        // The error of a broken connection reaches whoever uses the client next.
-        tokio::spawn(async move {
-            let _ = connection.await;
-        });
-        Ok(Self { client })
+        Ok(Self { client: open(url).await? })
     }
+}
+
+/// A connection that is driven in the background. Its error, when it breaks, reaches whoever uses
+/// the client next.
+pub(super) async fn open(url: &Secret) -> Result<Client, StoreError> {
+    let (client, connection) = dial(url).await?;
+    tokio::spawn(async move {
+        let _ = connection.await;
+    });
+    Ok(client)
+}
+
+/// A connection that the caller drives.
+pub(super) async fn dial(
+    url: &Secret,
+) -> Result<(Client, Connection<Socket, NoTlsStream>), StoreError> {
+    let config = parse(url.expose())?;
+    config
+        .connect(NoTls)
+        .await
+        .map_err(|error| StoreError::Connect { target: target(&config), reason: reason(&error) })
 }
 
 pub(super) fn parse(url: &str) -> Result<Config, StoreError> {

@@ -51,15 +51,6 @@ impl StoreError {
             .is_some_and(|error| ["22", "54", "P7"].iter().any(|c| error.code.starts_with(c)))
     }
 
-    /// Nothing is wrong with the call: it may have been carried out, or can be made again.
-    pub fn is_connection(&self) -> bool {
-        matches!(self, Self::Connect { .. } | Self::ConnectionLost | Self::TimedOut(_))
-            || self.server().is_some_and(|error| {
-                // Connection exceptions, too many connections, operator intervention.
-                ["08", "53", "57"].iter().any(|class| error.code.starts_with(class))
-            })
-    }
-
     /// A constraint of the outbox was violated: an alarm, whatever is tried next.
     pub fn is_integrity(&self) -> bool {
         self.server().is_some_and(|error| error.code.starts_with("23"))

@@ -2,7 +2,8 @@
 
 use std::future::poll_fn;
 
-use tokio_postgres::{AsyncMessage, Client, NoTls};
+use tokio_postgres::tls::NoTlsStream;
+use tokio_postgres::{AsyncMessage, Client, Connection, Socket};
 
 use super::{StoreError, connect};
 use crate::config::Secret;
@@ -14,8 +15,7 @@ const UNLOCK: &str = "SELECT pg_advisory_unlock(outbox.wake_up_key())";
 /// Hears that there is new work.
 pub struct Ear {
     _client: Client,
-    connection:
-        tokio_postgres::Connection<tokio_postgres::Socket, tokio_postgres::tls::NoTlsStream>,
+    connection: Connection<Socket, NoTlsStream>,
 }
 
 /// Holds the key that tells producers that somebody sleeps.
@@ -25,8 +25,7 @@ pub struct SleepKey {
 
 impl Ear {
     pub async fn open(url: &Secret) -> Result<Self, StoreError> {
-        let config = connect::parse(url.expose())?;
-        let (client, mut connection) = config.connect(NoTls).await?;
+        let (client, mut connection) = connect::dial(url).await?;
         {
             // The connection has to be driven while the statement runs.
             let listen = client.batch_execute(LISTEN);
@@ -59,13 +58,7 @@ impl Ear {
 
 impl SleepKey {
     pub async fn open(url: &Secret) -> Result<Self, StoreError> {
-        let config = connect::parse(url.expose())?;
-        let (client, connection) = config.connect(NoTls).await?;
-        tokio::spawn(async move {
-            // Its error reaches whoever uses the client next.
-            let _ = connection.await;
-        });
-        Ok(Self { client })
+        Ok(Self { client: connect::open(url).await? })
     }
 
     /// Waits until it is granted: then every producer that did not notify has committed.

@@ -16,6 +16,13 @@ pub struct UpkeepRow {
     pub detail: Option<String>,
 }
 
+impl UpkeepRow {
+    /// Not a thing that was done, but the wish to be called once more.
+    pub fn asks_for_more(&self) -> bool {
+        self.action == "again"
+    }
+}
+
 impl Store {
     /// One round of upkeep. A row with the action `again` says that there is more to do.
     pub async fn run_upkeep(&self) -> Result<Vec<UpkeepRow>, StoreError> {

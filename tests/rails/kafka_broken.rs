@@ -4,9 +4,10 @@ use std::time::{Duration, Instant};
 
 use trestle::delivery::{Row, Settlement};
 use trestle::rails::Rail;
+use trestle::rails::kafka::KafkaRail;
 
 use super::kafka::{brokers, everything, first_occurrences, rail, sequence};
-use super::kafka_lanes::{deliver, deliver_all, in_doubt, row, was_given_back};
+use super::kafka_lanes::{Sent, deliver, deliver_all, in_doubt, row, was_given_back};
 use super::support::Topic;
 use crate::support::kafka_proxy::{Mode, Proxy};
 
@@ -79,14 +80,19 @@ async fn wrong_credentials_make_the_rail_unavailable_and_no_row_fail() {
     }
 }
 
-#[tokio::test]
-async fn abandoning_reports_every_row() {
-    let topic = Topic::new().await;
-    let proxy = Proxy::new();
+/// A rail that works, and then has two rows under way that nothing is heard of.
+async fn held_up(topic: &Topic, proxy: &Proxy) -> (KafkaRail, Sent) {
     let rail = rail(proxy.address(), topic.name(), "");
     deliver(&rail, rows("ann", 1..=1)).references().await;
     proxy.set(Mode::Hold);
     let under_way = deliver(&rail, rows("ann", 2..=3));
+    (rail, under_way)
+}
+
+#[tokio::test]
+async fn abandoning_reports_every_row() {
+    let (topic, proxy) = (Topic::new().await, Proxy::new());
+    let (rail, under_way) = held_up(&topic, &proxy).await;
     rail.abandon().await;
     assert_eq!(in_doubt(&under_way.settlements().await[0]), "KAFKA_ABANDONED");
     let late = deliver(&rail, rows("bob", 1..=1)).settlements().await;
@@ -95,12 +101,8 @@ async fn abandoning_reports_every_row() {
 
 #[tokio::test]
 async fn a_rail_that_is_dropped_reports_what_it_had() {
-    let topic = Topic::new().await;
-    let proxy = Proxy::new();
-    let rail = rail(proxy.address(), topic.name(), "");
-    deliver(&rail, rows("ann", 1..=1)).references().await;
-    proxy.set(Mode::Hold);
-    let under_way = deliver(&rail, rows("ann", 2..=3));
+    let (topic, proxy) = (Topic::new().await, Proxy::new());
+    let (rail, under_way) = held_up(&topic, &proxy).await;
     drop(rail);
     in_doubt(&under_way.settlements().await[0]);
 }

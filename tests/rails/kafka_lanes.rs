@@ -30,7 +30,6 @@ pub(crate) fn row(participant: &str, sequence_id: i64, payload: &str) -> Row {
         zombie_count: 0,
         // Fixed, so that the size of a record is.
         created_at: std::time::UNIX_EPOCH + Duration::from_millis(1_700_000_000_123),
-        dead_letter_of: None,
     }
 }
 

@@ -34,7 +34,6 @@ pub(crate) fn row(participant: &str, sequence_id: i64) -> Row {
         attempt_no: 1,
         zombie_count: 0,
         created_at: SystemTime::now(),
-        dead_letter_of: None,
     }
 }
 

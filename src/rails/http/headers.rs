@@ -123,7 +123,6 @@ mod tests {
             attempt_no: 2,
             zombie_count: 0,
             created_at: SystemTime::UNIX_EPOCH + Duration::from_millis(1_700_000_000_250),
-            dead_letter_of: None,
         }
     }
 

@@ -36,13 +36,10 @@ use rdkafka::error::KafkaError;
 
 use super::Rail;
 use crate::config::{ConfigError, KafkaRailConfig};
-use crate::delivery::{Failure, Lane, Row};
+use crate::delivery::{DEAD_LETTERS, Failure, Lane, Row};
 use courier::Courier;
 use settings::Settings;
 use topics::Topics;
-
-/// The rail type of dead letters.
-const DEAD_LETTERS: &str = "dlq";
 
 /// A Kafka rail: `delivery = "idempotent"`.
 pub struct KafkaRail {

@@ -30,6 +30,5 @@ pub(super) fn row(sequence_id: i64) -> Row {
         attempt_no: 1,
         zombie_count: 0,
         created_at: SystemTime::now(),
-        dead_letter_of: None,
     }
 }
