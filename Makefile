@@ -29,10 +29,10 @@ fmt: ## Format the Rust code
 	@cargo fmt
 
 bench: ## Measure the bridge on a database and a broker of its own
-	@stack/bench.sh
+	@stack/bench.sh bridge
 
 bench-sql: ## Measure the SQL functions
-	@stack/bench-sql.sh
+	@stack/bench.sh sql
 
 psql: ## Open psql on the database of `make up`
 	@stack/psql.sh

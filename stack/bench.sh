@@ -1,6 +1,9 @@
 #!/usr/bin/env bash
-# Measures the bridge on a PostgreSQL and a Kafka of its own, which are gone afterwards.
-# Words after `make bench CASES=` name single cases: latency crowd drain.
+# Measures on servers of its own, which are gone afterwards.
+#   bench.sh sql       the SQL functions, on PostgreSQL
+#   bench.sh bridge    the bridge, on PostgreSQL and Kafka
+# Words in CASES name single cases. Of sql: plain front blocked backlog enqueue wake-up
+# snapshot. Of bridge: latency crowd drain.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 cd "$PROJECT"
 
@@ -13,17 +16,28 @@ cleanup() {
   exit "$status"
 }
 
-"$STACK/install.sh" build postgres kafka
+start_kafka() {
+  local port
+  port=$(free_port)
+  "$STACK/kafka.sh" start "$scratch/kafka" "$port" durable
+  export KAFKA_BROKERS=127.0.0.1:$port
+}
+
+servers=(postgres)
+case $1 in
+  sql) ;;
+  bridge) servers+=(kafka) ;;
+  *) fail "there is a benchmark called sql, and one called bridge" ;;
+esac
+"$STACK/install.sh" build "${servers[@]}"
 scratch=$(mktemp -d /tmp/trestle-bench.XXXXXX)
 chmod 755 "$scratch"
 trap cleanup EXIT
 trap 'exit 130' INT TERM HUP
-cargo build --release --bin trestle --bench bridge
+cargo build --release --bin trestle --bench "$1"
 port=$(free_port)
 "$STACK/postgres.sh" start "$scratch/postgres" "$port" bench
-kafka_port=$(free_port)
-"$STACK/kafka.sh" start "$scratch/kafka" "$kafka_port" durable
 export DATABASE_URL=postgres://trestle:$PG_PASSWORD@localhost:$port/trestle
-export KAFKA_BROKERS=127.0.0.1:$kafka_port
+[[ $1 != bridge ]] || start_kafka
 # shellcheck disable=SC2086 # several words are several cases
-cargo bench --bench bridge -- ${CASES:-}
+cargo bench --bench "$1" -- ${CASES:-}

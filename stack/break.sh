@@ -134,11 +134,7 @@ replay() {
 }
 
 main() {
-  bring_up
-  trap cleanup EXIT
-  trap 'exit 130' INT
-  trap 'exit 143' TERM HUP
-  open_far_end
+  begin
   log_seen=$(wc -l <"$log")
   break_bank
   break_broker

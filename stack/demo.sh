@@ -46,11 +46,7 @@ roll_back() {
 }
 
 main() {
-  bring_up
-  trap cleanup EXIT
-  trap 'exit 130' INT
-  trap 'exit 143' TERM HUP
-  open_far_end
+  begin
   one_transaction
   the_same_again
   roll_back

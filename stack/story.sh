@@ -32,6 +32,15 @@ bring_up() {
   rm -f "$log"
 }
 
+# How both begin. The cleanup is that of the script.
+begin() {
+  bring_up
+  trap cleanup EXIT
+  trap 'exit 130' INT
+  trap 'exit 143' TERM HUP
+  open_far_end
+}
+
 # In a session of its own: an interrupt at the terminal must not close the bank before its rows are paid.
 open_far_end() {
   require_port "$BANK_PORT" "the demo's bank" BANK_PORT

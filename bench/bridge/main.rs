@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a benchmark that panics has failed")]
 
+#[path = "../sql/cases.rs"]
+mod cases;
 #[path = "../sql/database.rs"]
 #[allow(dead_code, reason = "the SQL benchmark uses the rest")]
 mod database;
@@ -15,24 +17,21 @@ mod latency;
 mod throughput;
 mod topic;
 
+use cases::Cases;
 use report::Report;
 
 #[tokio::main]
 async fn main() {
-    // `cargo bench` passes --bench; every other word names a case to run alone.
-    let wanted: Vec<String> =
-        std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
-    let runs =
-        |case: &str| wanted.is_empty() || wanted.iter().any(|word| case.contains(word.as_str()));
+    let cases = Cases::asked();
     let mut report = Report::default();
-    if runs("latency") {
+    if cases.runs("latency") {
         latency::at(&mut report, 200, 5.0, 25.0).await;
         latency::at(&mut report, 1_000, f64::MAX, f64::MAX).await;
     }
-    if runs("crowd") {
+    if cases.runs("crowd") {
         latency::beside_a_crowd(&mut report).await;
     }
-    if runs("drain") {
+    if cases.runs("drain") {
         throughput::drain(&mut report).await;
     }
     report.print();

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a benchmark that panics has failed")]
 
+mod cases;
 mod database;
 mod drain;
 mod enqueue;
@@ -11,36 +12,33 @@ mod report;
 mod snapshot;
 mod wake_up;
 
+use cases::Cases;
 use report::Report;
 
 #[tokio::main]
 async fn main() {
-    // `cargo bench` passes --bench; every other word names a case to run alone.
-    let wanted: Vec<String> =
-        std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
-    let runs =
-        |case: &str| wanted.is_empty() || wanted.iter().any(|word| case.contains(word.as_str()));
+    let cases = Cases::asked();
     let mut report = Report::default();
-    if runs("plain") {
+    if cases.runs("plain") {
         flat::plain(&mut report).await;
     }
-    if runs("front") {
+    if cases.runs("front") {
         flat::one_participant_in_front(&mut report).await;
     }
-    if runs("blocked") {
+    if cases.runs("blocked") {
         flat::blocked_lanes(&mut report).await;
     }
-    if runs("backlog") {
+    if cases.runs("backlog") {
         flat::deep_backlog(&mut report).await;
     }
-    if runs("enqueue") {
+    if cases.runs("enqueue") {
         enqueue::against_bare_insert(&mut report, 1).await;
         enqueue::against_bare_insert(&mut report, 8).await;
     }
-    if runs("wake-up") {
+    if cases.runs("wake-up") {
         wake_up::cost(&mut report).await;
     }
-    if runs("snapshot") {
+    if cases.runs("snapshot") {
         snapshot::held(&mut report).await;
     }
     report.print();
