@@ -8,7 +8,7 @@ use crate::drain::{Drained, Workers};
 use crate::report::{Bound, Report};
 use crate::topic;
 
-const ROWS: usize = 100_000;
+const ROWS: usize = 200_000;
 const PARTICIPANTS: usize = 1_000;
 const ROUNDS: usize = 2;
 

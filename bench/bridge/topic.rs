@@ -33,7 +33,7 @@ pub(crate) fn consume(topic: &str, count: usize) -> Vec<(String, Instant)> {
     let consumer: BaseConsumer = client()
         .set("group.id", topic)
         .set("enable.auto.commit", "false")
-        .set("fetch.wait.max.ms", "5")
+        .set("fetch.wait.max.ms", "500")
         .create()
         .unwrap();
     let mut assignment = TopicPartitionList::new();

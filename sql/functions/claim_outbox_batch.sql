@@ -21,6 +21,7 @@ DECLARE
   v_picked  record;
   v_ids     uuid[] := ARRAY[]::uuid[];
   v_more    uuid[];
+  v_gave    bigint;
 BEGIN
   PERFORM outbox.check_batch_size('p_batch_size', p_batch_size), outbox.check_batch_size('p_lane_rows', COALESCE(p_lane_rows, 1)),
     outbox.check_worker(p_worker_id), outbox.check_lease_seconds(p_lease_seconds);
@@ -38,13 +39,14 @@ BEGIN
   LOOP
     v_more := ARRAY[]::uuid[];
     IF cardinality(v_picked.turn_ids) > 0 THEN
-      v_more := ARRAY(SELECT c.outbox_id FROM outbox.lease_lanes(
+      SELECT COALESCE(array_agg(c.outbox_id ORDER BY c.due_at, c.waited_turn_id, c.lane_position), '{}'), count(DISTINCT c.waited_turn_id)
+      INTO v_more, v_gave
+      FROM outbox.lease_lanes(
         v_picked.turn_ids,
         LEAST(ceil((p_batch_size - cardinality(v_ids))::numeric / cardinality(v_picked.turn_ids))::integer, p_lane_rows),
-        p_batch_size - cardinality(v_ids), p_worker_id, v_now, v_now + p_lease_seconds * interval '1 second') AS c
-        ORDER BY c.due_at, c.waited_turn_id, c.lane_position);
+        p_batch_size - cardinality(v_ids), p_worker_id, v_now, v_now + p_lease_seconds * interval '1 second') AS c;
       v_ids := v_ids || v_more;
-      IF cardinality(v_ids) < p_batch_size THEN
+      IF v_gave < cardinality(v_picked.turn_ids) AND cardinality(v_ids) < p_batch_size THEN
         -- A lane that gave nothing is empty or waits: find out when to look again.
         PERFORM outbox.settle_lanes(v_picked.turn_ids);
       END IF;

@@ -35,17 +35,16 @@ BEGIN
     WHERE p.ctid = j.tuple AND (j.verdict = 'blocked' OR (j.verdict = 'record' AND j.state <> 'RETRYABLE'))
     RETURNING p.tenant_id, p.instruction_id, p.participant_id, p.sequence_id, p.idempotency_key, p.rail_type,
               p.payload, p.headers, p.created_at, p.replay_of, p.dead_letter_of, j.*),
-  retried AS (
+  kept AS (
     UPDATE outbox.payment_outbox_pending AS p
     SET claimed_by = NULL, claimed_at = NULL, lease_token = NULL, lease_expires_at = NULL, turn_id = NULL,
-        attempt_count = GREATEST(p.attempt_count, j.attempt_no), next_attempt_at = v_now + j.retry_delay, solo = p.solo OR j.unordered
-    FROM judged AS j WHERE p.ctid = j.tuple AND j.verdict = 'record' AND j.state = 'RETRYABLE'
+        attempt_count = CASE j.verdict WHEN 'record' THEN GREATEST(p.attempt_count, j.attempt_no) ELSE p.attempt_count END,
+        next_attempt_at = CASE j.verdict WHEN 'record' THEN v_now + j.retry_delay ELSE p.next_attempt_at END,
+        solo = p.solo OR j.unordered
+    FROM judged AS j
+    WHERE p.ctid = j.tuple AND (j.verdict = 'give back' OR (j.verdict = 'record' AND j.state = 'RETRYABLE'))
     RETURNING p.tenant_id, p.instruction_id, p.participant_id, p.sequence_id, p.idempotency_key, p.rail_type,
               p.payload, p.headers, p.created_at, p.replay_of, p.dead_letter_of, j.*),
-  returned AS (
-    UPDATE outbox.payment_outbox_pending AS p
-    SET claimed_by = NULL, claimed_at = NULL, lease_token = NULL, lease_expires_at = NULL, turn_id = NULL
-    FROM judged AS j WHERE p.ctid = j.tuple AND j.verdict = 'give back'),
   entered AS (
     INSERT INTO outbox.payment_outbox_attempts AS e (
       attempt_id, outbox_id, tenant_id, instruction_id, participant_id, sequence_id, idempotency_key, rail_type, payload, headers,
@@ -54,7 +53,7 @@ BEGIN
     SELECT outbox.uuidv7(), o.outbox_id, o.tenant_id, o.instruction_id, o.participant_id, o.sequence_id, o.idempotency_key, o.rail_type,
            o.payload, o.headers, o.attempt_no, o.state, o.counted, o.claimed_at, v_now, o.created_at, o.rail_reference, o.rail_code,
            o.error_code, o.error_message, o.latency_ms, p_worker_id, o.lease_token, o.replay_of, o.dead_letter_of
-    FROM (SELECT * FROM finished UNION ALL SELECT * FROM retried) AS o WHERE o.verdict = 'record'
+    FROM (SELECT * FROM finished UNION ALL SELECT * FROM kept) AS o WHERE o.verdict = 'record'
     ON CONFLICT (outbox_id) WHERE state IN ('DISPATCHED', 'FAILED') DO NOTHING
     RETURNING e.outbox_id, e.attempt_no, e.state),
   told AS (
@@ -69,14 +68,15 @@ BEGIN
     FROM unnest(p_outbox_ids, p_states) WITH ORDINALITY AS a (outbox_id, state, n)
     LEFT JOIN judged AS j ON j.outbox_id = a.outbox_id AND j.n = a.n
     LEFT JOIN entered AS e ON e.outbox_id = j.outbox_id),
-  blocked AS (
-    INSERT INTO outbox.payment_outbox_events (event_id, event_type, occurred_at, actor, outbox_ids)
-    SELECT outbox.uuidv7(), 'TERMINAL_BLOCKED', v_now, p_worker_id, array_agg(t.outbox_id)
-    FROM told AS t WHERE t.verdict IN ('record', 'blocked') AND t.refusal = 'P7001' HAVING count(*) > 0),
   logged AS (
     INSERT INTO outbox.payment_outbox_events (event_id, event_type, occurred_at, actor, outbox_ids)
-    SELECT outbox.uuidv7(), 'ATTEMPT_COMPLETED', v_now, p_worker_id, array_agg(e.outbox_id)
-    FROM entered AS e HAVING count(*) > 0 AND (SELECT s.batch_events FROM outbox.payment_outbox_settings AS s))
+    SELECT outbox.uuidv7(), b.event_type, v_now, p_worker_id, b.outbox_ids
+    FROM (
+      SELECT 'TERMINAL_BLOCKED' AS event_type, array_agg(t.outbox_id) AS outbox_ids
+      FROM told AS t WHERE t.verdict IN ('record', 'blocked') AND t.refusal = 'P7001' HAVING count(*) > 0
+      UNION ALL
+      SELECT 'ATTEMPT_COMPLETED', array_agg(e.outbox_id)
+      FROM entered AS e HAVING count(*) > 0 AND (SELECT s.batch_events FROM outbox.payment_outbox_settings AS s)) AS b)
   SELECT t.outbox_id, t.attempt_no, t.state, t.refusal FROM told AS t ORDER BY t.n;
 
   IF p_states && ARRAY['RETRYABLE', 'FAILED']::outbox.outbox_attempt_state[] THEN

@@ -16,8 +16,7 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
 DECLARE
-  v_from uuid := (SELECT i FROM unnest(p_outbox_ids) AS i ORDER BY i LIMIT 1);
-  v_to   uuid := (SELECT i FROM unnest(p_outbox_ids) AS i ORDER BY i DESC LIMIT 1);
+  v_sorted uuid[] := ARRAY(SELECT i FROM unnest(p_outbox_ids) AS i ORDER BY i);
 BEGIN
   RETURN QUERY
   WITH asked AS MATERIALIZED (
@@ -37,7 +36,7 @@ BEGIN
     SELECT a.outbox_id, max(a.attempt_no) AS last_no, count(*) FILTER (WHERE a.state = 'RETRYABLE' AND a.counted) AS retries,
            bool_or(a.state IN ('DISPATCHED', 'FAILED')) AS terminal
     FROM outbox.payment_outbox_attempts AS a
-    WHERE a.outbox_id = ANY (p_outbox_ids) AND a.outbox_id BETWEEN v_from AND v_to
+    WHERE a.outbox_id = ANY (p_outbox_ids) AND a.outbox_id BETWEEN v_sorted[1] AND v_sorted[cardinality(v_sorted)]
     GROUP BY a.outbox_id),
   weighed AS (
     SELECT r.*, a.n, a.rail_reference, a.rail_code, a.error_code, a.error_message, a.latency_ms, a.retry_delay_seconds,

@@ -15,7 +15,7 @@ pub struct RelayConfig {
     pub lease_seconds: u16,
     /// How often is looked for work when nobody wakes the worker.
     pub poll_ms: u64,
-    /// How long to gather rows, at most, while claims come back nearly empty under load.
+    /// How long to gather rows while claims come back nearly empty under load.
     pub debounce_ms: u64,
     /// Whether to sleep until a NOTIFY; without it, polling alone finds work.
     pub listen: bool,
@@ -29,7 +29,7 @@ impl Default for RelayConfig {
             batch_size: 500,
             lease_seconds: 60,
             poll_ms: 500,
-            debounce_ms: 20,
+            debounce_ms: 1,
             listen: true,
             shutdown_seconds: 40,
         }

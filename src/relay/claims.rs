@@ -50,12 +50,11 @@ impl Claims {
         let mut pause = FIRST_PAUSE;
         while !self.stopping() {
             self.health.beat();
-            let began = Instant::now();
             match self.round().await {
                 Ok(round) => {
                     pause = FIRST_PAUSE;
                     self.health.connected(true);
-                    self.rest(round, began.elapsed()).await;
+                    self.rest(round).await;
                 }
                 Err(error) => {
                     self.health.connected(false);
@@ -182,7 +181,7 @@ impl Claims {
         let _ = tokio::time::timeout(patience, any).await;
     }
 
-    async fn rest(&self, round: Round, took: Duration) {
+    async fn rest(&self, round: Round) {
         if round.more {
             return;
         }
@@ -190,10 +189,8 @@ impl Claims {
             return self.await_slot(FULL_PAUSE).await;
         }
         if round.rows > 0 {
-            // Nearly empty under load: let a few rows gather, instead of a claim for each. As long
-            // as the claim took: a busy database is asked less often, an idle one at once.
-            let longest = Duration::from_millis(self.config.debounce_ms);
-            return tokio::time::sleep(took.min(longest)).await;
+            // Nearly empty under load: let a few rows gather, instead of a claim for each.
+            return tokio::time::sleep(Duration::from_millis(self.config.debounce_ms)).await;
         }
         self.wake.sleep(Duration::from_millis(self.config.poll_ms)).await;
     }
