@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what the named parts lack, in one go: install.sh build postgres kafka postgres18 plpgsql_check lint
+# Installs what the named parts lack, in one go: install.sh build postgres kafka postgres18 lint plpgsql_check clients
 # Says nothing when all is there.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -116,11 +116,27 @@ try_plpgsql_check() {
   fi
 }
 
+# The clients that the tests read topics with. Whoever needs them says what is missing.
+try_clients() {
+  local packages=()
+  lacks kcat && packages+=(kcat)
+  lacks node && packages+=(nodejs)
+  if ! "$STACK/clients.sh" cached; then
+    "$STACK/clients.sh" python >/dev/null || packages+=(python3 python3-venv)
+    lacks npm && packages+=(npm)
+  fi
+  if [[ ${#packages[@]} == 0 ]] || lacks apt-get; then return; fi
+  say "Installing: ${packages[*]}"
+  if ! (apt_install "${packages[@]}" || { apt_update && apt_install "${packages[@]}"; }) >/dev/null 2>&1; then
+    say "apt-get could not install: ${packages[*]}; going on without."
+  fi
+}
+
 main() {
   local part optional=()
   for part in "$@"; do
     case $part in
-      plpgsql_check) optional+=(try_plpgsql_check) ;;
+      plpgsql_check | clients) optional+=("try_$part") ;;
       *) "need_$part" ;;
     esac
   done

@@ -15,6 +15,7 @@ groups=()
 servers=()
 port_18=
 server_18=
+clients=
 doing="looking for the tools"
 
 # A shell that waits hears a signal at once; one that runs a command in the
@@ -75,7 +76,7 @@ wants_18() {
 }
 
 install() {
-  local parts=(build lint)
+  local parts=(build lint clients)
   [[ -n $given_database ]] || parts+=(postgres postgres18 plpgsql_check)
   [[ -n $given_kafka ]] || parts+=(kafka)
   "$STACK/install.sh" "${parts[@]}"
@@ -109,6 +110,24 @@ start_server() {
   servers+=($!)
 }
 
+# Tells the tests where the clients are.
+install_clients() {
+  export CLIENTS_DIR
+  CLIENTS_DIR=$("$STACK/clients.sh" path)
+  background "$STACK/timed.sh" "Kafka clients are there" "$STACK/clients.sh" install
+  clients=$!
+}
+
+# A person without a network can still test; CI must not pass for less than it says.
+await_clients() {
+  local status=0
+  doing="installing the Kafka clients"
+  wait "$clients" || status=$?
+  [[ $status != 0 ]] || return 0
+  [[ $status == 3 && -z ${CI:-} ]] || fail "kcat, confluent-kafka and kafkajs could not all be installed"
+  CLIENTS_DIR=
+}
+
 await_servers() {
   local server status
   doing="starting the servers"
@@ -140,10 +159,14 @@ test_on_18() {
       stage "tests on PostgreSQL 18: $binary" env DATABASE_URL="$(url "$port_18")" cargo test --test "$binary"
     done
   elif [[ -n $server_18 ]]; then
-    # A person without a network can still test; CI must not pass for less than it says.
+    # As for the clients.
     [[ -z ${CI:-} ]] || fail "PostgreSQL 18 could not be downloaded"
     say "NOT TESTED on PostgreSQL 18, because it could not be downloaded."
   fi
+}
+
+mention_clients() {
+  [[ -n $CLIENTS_DIR ]] || say "NOT TESTED with kcat, confluent-kafka and kafkajs, because they could not all be installed."
 }
 
 main() {
@@ -154,11 +177,14 @@ main() {
   took "$began" "tools are there"
   make_scratch
   start_servers
+  install_clients
   stage "build" cargo build --all-targets
   stage "lint" "$STACK/lint.sh"
   await_servers
+  await_clients
   stage "tests" cargo test
   test_on_18
+  mention_clients
 }
 
 main

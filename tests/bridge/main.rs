@@ -5,6 +5,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod clients;
 mod crashes;
 mod delivery;
 mod outages;

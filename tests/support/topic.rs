@@ -1,12 +1,13 @@
 //! A Kafka topic of a test's own.
 
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
 use rdkafka::client::DefaultClientContext;
 use rdkafka::config::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer};
-use rdkafka::message::{Headers, Message};
+use rdkafka::message::{Header, Headers, Message, OwnedHeaders};
 use rdkafka::producer::{FutureProducer, FutureRecord};
 use rdkafka::{Offset, TopicPartitionList};
 use uuid::Uuid;
@@ -71,6 +72,34 @@ impl Topic {
         }
     }
 
+    /// Writes records once more, each into its partition, with the same key, value and headers.
+    pub(crate) async fn repeat(&self, records: &[Record]) {
+        let producer: FutureProducer = client().create().expect("a producer");
+        for record in records {
+            let headers =
+                record.headers.iter().fold(OwnedHeaders::new(), |headers, (key, value)| {
+                    headers.insert(Header { key, value: Some(value) })
+                });
+            let again = FutureRecord::<[u8], [u8]>::to(&self.name)
+                .partition(record.partition)
+                .payload(&record.value)
+                .headers(headers);
+            let again = match &record.key {
+                Some(key) => again.key(key.as_slice()),
+                None => again,
+            };
+            producer.send(again, PATIENCE).await.expect("the broker takes the record");
+        }
+    }
+
+    /// For each partition, up to where a group has committed it; nothing where it has not.
+    pub(crate) async fn committed(&self, group: &str) -> HashMap<i32, i64> {
+        let (name, partitions, group) = (self.name.clone(), self.partitions, group.to_owned());
+        tokio::task::spawn_blocking(move || committed(&name, partitions, &group))
+            .await
+            .expect("the broker says what was committed")
+    }
+
     /// The first `count` records, read from the beginning; fails if they do not come.
     pub(crate) async fn consume(&self, count: usize) -> Vec<Record> {
         let (name, partitions) = (self.name.clone(), self.partitions);
@@ -89,6 +118,19 @@ impl Drop for Topic {
             }
         });
     }
+}
+
+fn committed(name: &str, partitions: i32, group: &str) -> HashMap<i32, i64> {
+    let consumer: BaseConsumer = client().set("group.id", group).create().expect("a consumer");
+    let mut asked = TopicPartitionList::new();
+    asked.add_partition_range(name, 0, partitions - 1);
+    // A new group has no coordinator yet, so it has committed nothing.
+    let Ok(answer) = consumer.committed_offsets(asked, PATIENCE) else { return HashMap::new() };
+    let offsets = answer.elements_for_topic(name).into_iter().filter_map(|partition| {
+        let Offset::Offset(offset) = partition.offset() else { return None };
+        Some((partition.partition(), offset))
+    });
+    offsets.collect()
 }
 
 fn consume(name: &str, partitions: i32, count: usize) -> Vec<Record> {
