@@ -8,8 +8,9 @@ DECLARE
   v_headers jsonb;
 BEGIN
   SELECT * INTO v_failed FROM outbox.payment_outbox_attempts AS a WHERE a.outbox_id = p_failed_id AND a.state = 'FAILED';
-  -- The failure's own headers win over the user's: a dead letter cannot be forged.
-  v_headers := v_failed.headers || (
+  -- The failure's own headers win over the user's, in whatever case: a dead letter cannot be forged.
+  v_headers := (
+    SELECT COALESCE(jsonb_object_agg(h.key, h.value), '{}') FROM jsonb_each(v_failed.headers) AS h WHERE lower(h.key) NOT LIKE 'dlq\_%') || (
     SELECT jsonb_strip_nulls(jsonb_build_object(
       'dlq_outbox_id', p_failed_id, 'dlq_rail_type', v_failed.rail_type, 'dlq_error_code', v_failed.error_code,
       'dlq_reason', v_failed.error_message, 'dlq_rail_code', v_failed.rail_code, 'dlq_attempts', v_failed.attempt_no::text,

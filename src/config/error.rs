@@ -38,6 +38,13 @@ pub enum ConfigError {
 }
 
 impl ConfigError {
+    /// figment puts where it began to read, `rails` and the name, behind the path it came to.
+    pub(super) fn from_rail(mut error: figment::Error) -> Self {
+        let began = error.path.len().min(2);
+        error.path.rotate_right(began);
+        Self::from_figment(error)
+    }
+
     pub(super) fn from_figment(error: figment::Error) -> Self {
         let place = place(&error);
         match &error.kind {
@@ -52,7 +59,13 @@ impl ConfigError {
                 expected: plain(expected).to_owned(),
                 actual: kind_of(actual),
             },
-            Kind::Message(message) => Self::Invalid { place, message: without_excerpt(message) },
+            Kind::Message(message) if error.path.is_empty() => {
+                Self::Invalid { place, message: without_excerpt(message) }
+            }
+            Kind::Message(message) => Self::Invalid {
+                place,
+                message: format!("`{}`: {}", path_of(&error, None), without_excerpt(message)),
+            },
             _ => Self::Invalid {
                 place,
                 message: format!("`{}` is not valid", path_of(&error, None)),

@@ -83,15 +83,13 @@ fn read_rail(figment: &Figment, name: &str) -> Result<RailConfig, ConfigError> {
     match kind.as_str() {
         "kafka" => {
             let mut rail: super::KafkaRailConfig =
-                figment.extract_inner(&key).map_err(ConfigError::from_figment)?;
+                figment.extract_inner(&key).map_err(ConfigError::from_rail)?;
             if rail.brokers.is_none() {
                 rail.brokers = read_raw(BROKERS)?;
             }
             Ok(RailConfig::Kafka(rail))
         }
-        "http" => {
-            figment.extract_inner(&key).map(RailConfig::Http).map_err(ConfigError::from_figment)
-        }
+        "http" => figment.extract_inner(&key).map(RailConfig::Http).map_err(ConfigError::from_rail),
         _ => Err(ConfigError::RailKind { key, found: Some(kind) }),
     }
 }

@@ -115,7 +115,7 @@ pub struct KafkaRailConfig {
     #[serde(default = "default_in_flight")]
     pub max_in_flight: usize,
     /// Any property of librdkafka.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "super::secret::properties")]
     pub properties: BTreeMap<String, Secret>,
 }
 

@@ -1,5 +1,6 @@
 //! A string that must not reach a log or an error message.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -30,11 +31,23 @@ impl fmt::Debug for Secret {
 }
 
 #[derive(Deserialize)]
-#[serde(untagged, expecting = "a string, { env = \"NAME\" } or { file = \"/path\" }")]
+#[serde(untagged, expecting = "must be a string, { env = \"NAME\" } or { file = \"/path\" }")]
 enum Written {
     Plain(String),
     Env(FromEnv),
     File(FromFile),
+}
+
+/// A property of a library: what is not a string there is one for the library.
+#[derive(Deserialize)]
+#[serde(
+    untagged,
+    expecting = "must be a string, a whole number, true or false, { env = \"NAME\" } or { file = \"/path\" }"
+)]
+enum Property {
+    Whole(i64),
+    Flag(bool),
+    Written(Written),
 }
 
 #[derive(Deserialize)]
@@ -49,19 +62,41 @@ struct FromFile {
     file: PathBuf,
 }
 
-impl<'de> Deserialize<'de> for Secret {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        match Written::deserialize(deserializer)? {
-            Written::Plain(value) => Ok(Self(value)),
-            Written::Env(FromEnv { env }) => match std::env::var(&env) {
-                Ok(value) => Ok(Self(value)),
-                Err(_) => Err(D::Error::custom(format!(
+impl Written {
+    fn secret(self) -> Result<Secret, String> {
+        match self {
+            Self::Plain(value) => Ok(Secret(value)),
+            Self::Env(FromEnv { env }) => match std::env::var(&env) {
+                Ok(value) => Ok(Secret(value)),
+                Err(_) => Err(format!(
                     "the environment variable {env}, which a secret is to be read from, is not set"
-                ))),
+                )),
             },
-            Written::File(FromFile { file }) => read(&file).map(Self).map_err(D::Error::custom),
+            Self::File(FromFile { file }) => read(&file).map(Secret),
         }
     }
+}
+
+impl<'de> Deserialize<'de> for Secret {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Written::deserialize(deserializer)?.secret().map_err(D::Error::custom)
+    }
+}
+
+/// Properties of a library by name; any of them may be a secret.
+pub(super) fn properties<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<BTreeMap<String, Secret>, D::Error> {
+    let written = BTreeMap::<String, Property>::deserialize(deserializer)?;
+    let read = written.into_iter().map(|(name, property)| {
+        let secret = match property {
+            Property::Whole(number) => Ok(Secret(number.to_string())),
+            Property::Flag(flag) => Ok(Secret(flag.to_string())),
+            Property::Written(written) => written.secret(),
+        };
+        secret.map(|secret| (name, secret)).map_err(D::Error::custom)
+    });
+    read.collect()
 }
 
 fn read(file: &Path) -> Result<String, String> {

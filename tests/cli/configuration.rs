@@ -43,6 +43,17 @@ fn the_variables_that_are_no_configuration_are_not_taken_for_keys() {
 }
 
 #[test]
+fn a_value_of_the_wrong_kind_is_refused_with_its_key() {
+    let rail = "[rails.sepa]\nkind = \"kafka\"\ntopic = \"t\"\n";
+    let message = refused_file(&format!("{rail}properties.\"linger.ms\" = [5]\n"));
+    assert!(message.contains("`rails.sepa.properties"), "{message}");
+    assert!(message.contains("a whole number"), "{message}");
+    // A number is taken, and librdkafka asked about it.
+    let message = refused_file(&format!("{rail}properties.\"linger.ms\" = -5\n"));
+    assert!(message.contains("linger.ms"), "{message}");
+}
+
+#[test]
 fn a_broken_file_is_refused_without_its_contents() {
     for contents in [
         "[database]\nurl = \"postgres://u:hunter2@h/d\n",

@@ -40,6 +40,37 @@ async fn without_the_rule_a_dead_letter_fails() {
     assert!(outcomes_of_a_letter(&database).await.contains(&"FAILED".to_owned()));
 }
 
+/// The names of a dead letter's headers that tell of the failure, and of the producer's own.
+async fn headers_of_a_letter(database: &Database) -> Vec<String> {
+    let client = database.connect().await;
+    let enqueue = "SELECT outbox.enqueue_payment_outbox('i', 'p', 'k', 'bank', '{}', \
+        '{\"DLQ_Reason\": \"forged\", \"dlq_shortened\": \"true\", \"dlqs\": \"mine\"}')";
+    run(&client, enqueue).await;
+    let row = claim(&client, "w", 1).await.remove(0);
+    complete(&client, "w", &row, "FAILED").await.unwrap();
+    let names = "SELECT h FROM outbox.payment_outbox_pending AS p, jsonb_object_keys(p.headers) AS h \
+        WHERE p.rail_type = 'dlq' ORDER BY h";
+    client.query(names, &[]).await.unwrap().iter().map(|row| row.get(0)).collect()
+}
+
+#[tokio::test]
+async fn a_producer_cannot_forge_what_a_dead_letter_says_of_its_failure() {
+    let times = ["dlq_attempts", "dlq_first_failed_at", "dlq_last_failed_at"];
+    let rest = ["dlq_outbox_id", "dlq_rail_type", "dlqs"];
+    assert_eq!(headers_of_a_letter(&Database::new().await).await, [times, rest].concat());
+}
+
+#[tokio::test]
+async fn without_the_look_at_its_headers_a_producer_could_forge_them() {
+    let database = Database::new().await;
+    let look = "WHERE lower(h.key) NOT LIKE 'dlq\\_%'";
+    database.take_out("write_dead_letter", look, "").await;
+    let forged = headers_of_a_letter(&database).await;
+    for name in ["DLQ_Reason", "dlq_shortened"] {
+        assert!(forged.iter().any(|header| header == name), "{forged:?}");
+    }
+}
+
 /// Where the dead letter of a rail with dlq = ledger is: (pending, delivered in the ledger).
 async fn letter_without_broker(database: &Database) -> (i64, i64) {
     let client = database.connect().await;

@@ -108,6 +108,31 @@ async fn measured_by_the_broker(topic: &Topic) -> usize {
     }
 }
 
+/// A dead letter has no other place to go: it says what failed and why, and the ledger has the rest.
+#[tokio::test]
+async fn a_dead_letter_that_is_too_large_arrives_without_its_value_and_the_producers_headers() {
+    for properties in ["", "[properties]\n\"message.max.bytes\" = \"2000\""] {
+        let topic = Topic::new().await;
+        if properties.is_empty() {
+            alter(topic.name(), "max.message.bytes", &LIMIT.to_string()).await;
+        }
+        let rail = rail(&brokers(), topic.name(), properties);
+        let mut letter = row("ann", 1, &"x".repeat(LIMIT));
+        letter.rail_type = "dlq".to_owned();
+        letter.headers = [("note", "y".repeat(LIMIT)), ("dlq_reason", "too large".to_owned())]
+            .map(|(name, value)| (name.to_owned(), value))
+            .into();
+        deliver(&rail, vec![letter]).references().await;
+        let record = topic.consume(1).await.remove(0);
+        assert_eq!(record.value, b"{}");
+        let header =
+            |name| record.headers.iter().find(|(key, _)| key == name).map(|(_, it)| &it[..]);
+        assert_eq!(header("dlq_reason"), Some(&b"too large"[..]));
+        assert_eq!(header("dlq_shortened"), Some(&b"true"[..]));
+        assert_eq!(header("note"), None);
+    }
+}
+
 /// A broker that has nothing of a producer yet takes any sequence number: it would take the second
 /// batch although it refused the first.
 #[tokio::test]

@@ -10,6 +10,8 @@ use crate::delivery::{Class, Failure, Outcome};
 
 /// Further away than this, a known name is no plausible reading of an unknown one.
 const MAX_TYPOS: usize = 4;
+/// The error code of a row that no broker would take.
+const TOO_LARGE: &str = "MESSAGE_TOO_LARGE";
 
 /// The classes of one rail.
 #[derive(Debug)]
@@ -84,7 +86,11 @@ pub(super) fn too_large(limit: Option<usize>) -> Failure {
         Some(limit) => format!("the record is larger than the topic's max.message.bytes, {limit}"),
         None => "the record is larger than the rail's message.max.bytes".to_owned(),
     };
-    Failure::new("MESSAGE_TOO_LARGE", message)
+    Failure::new(TOO_LARGE, message)
+}
+
+pub(super) fn is_too_large(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Refused(failure) if failure.error_code == TOO_LARGE)
 }
 
 fn unknown(name: &str) -> String {
@@ -149,9 +155,7 @@ mod tests {
         let classes = classes(&[]).unwrap();
         assert_eq!(classes.before_hand_over(Code::QueueFull), Outcome::NotSent);
         let outcome = classes.before_hand_over(Code::MessageSizeTooLarge);
-        assert!(
-            matches!(outcome, Outcome::Refused(failure) if failure.error_code == "MESSAGE_TOO_LARGE")
-        );
+        assert!(is_too_large(&outcome), "{outcome:?}");
         let outcome = classes.before_hand_over(Code::UnknownTopic);
         assert!(matches!(outcome, Outcome::Unavailable { maybe_sent: false, .. }));
     }

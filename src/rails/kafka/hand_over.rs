@@ -11,10 +11,11 @@ use super::acquaintance::Acquaintance;
 use super::callbacks::Parcel;
 use super::carrier::Carrier;
 use super::courier::{give_back, unreported};
+use super::headers::{self, Headers};
 use super::settings::Settings;
 use super::state::{Found, Known};
-use super::{classify, headers, size};
-use crate::delivery::{Failure, Lane, Outcome, Row};
+use super::{classify, size};
+use crate::delivery::{DEAD_LETTERS, Failure, Lane, Outcome, Row};
 
 /// A topic's limit that is older is read again before a row fails for it: somebody may have raised
 /// it so that a replay of the row gets through.
@@ -136,17 +137,44 @@ impl HandOver<'_> {
             Err(failure) => return refuse(self.lane, index, failure),
         }
         let headers = headers::headers(row, self.settings.headers, &self.settings.source);
-        let size = size::batch_of_one(&row.participant_id, &row.payload, &headers);
-        if self.found.limit.is_some_and(|limit| size > limit) {
-            if self.found.at.elapsed() > LIMIT_LASTS {
-                return ControlFlow::Break(Stop::AskAgain);
-            }
-            return refuse(self.lane, index, classify::too_large(self.found.limit));
+        match self.offer(row, index, &row.payload, &headers) {
+            Err(refusal) if classify::is_too_large(&refusal) => self.too_large(row, index, refusal),
+            offered => self.offered(index, offered),
         }
-        self.send(row, index, &headers)
     }
 
-    fn send(&self, row: &Row, index: usize, headers: &headers::Headers<'_>) -> ControlFlow<Stop> {
+    /// A dead letter has nowhere else to go, so it goes without what makes it large: the ledger has
+    /// it all. Any other row fails.
+    fn too_large(&self, row: &Row, index: usize, refusal: Outcome) -> ControlFlow<Stop> {
+        if self.found.at.elapsed() > LIMIT_LASTS {
+            return ControlFlow::Break(Stop::AskAgain);
+        }
+        if row.rail_type != DEAD_LETTERS {
+            return report(self.lane, index, refusal);
+        }
+        let headers = headers::shortened(row, self.settings.headers, &self.settings.source);
+        self.offered(index, self.offer(row, index, "{}", &headers))
+    }
+
+    fn offered(&self, index: usize, offered: Result<(), Outcome>) -> ControlFlow<Stop> {
+        match offered {
+            Ok(()) if self.one_by_one => ControlFlow::Break(Stop::NextWaits),
+            Ok(()) => ControlFlow::Continue(()),
+            Err(outcome) => report(self.lane, index, outcome),
+        }
+    }
+
+    fn offer(
+        &self,
+        row: &Row,
+        index: usize,
+        payload: &str,
+        headers: &Headers<'_>,
+    ) -> Result<(), Outcome> {
+        let size = size::batch_of_one(&row.participant_id, payload, headers);
+        if let Some(limit) = self.found.limit.filter(|limit| size > *limit) {
+            return Err(Outcome::Refused(classify::too_large(Some(limit))));
+        }
         let parcel = Box::new(Parcel {
             lane: Arc::clone(self.lane),
             index,
@@ -156,12 +184,8 @@ impl HandOver<'_> {
         });
         let record = BaseRecord::with_opaque_to(&self.topic, parcel)
             .key(row.participant_id.as_str())
-            .payload(row.payload.as_str())
+            .payload(payload)
             .headers(headers::owned(headers));
-        match self.carrier.send(record) {
-            Ok(()) if self.one_by_one => ControlFlow::Break(Stop::NextWaits),
-            Ok(()) => ControlFlow::Continue(()),
-            Err(code) => report(self.lane, index, self.settings.classes.before_hand_over(code)),
-        }
+        self.carrier.send(record).map_err(|code| self.settings.classes.before_hand_over(code))
     }
 }

@@ -12,6 +12,9 @@ use crate::delivery::Row;
 /// What the payload is, whatever the style.
 const CONTENT_TYPE: &str = "application/json";
 
+/// What the headers begin with that tell of a failure.
+const DLQ_PREFIX: &str = "dlq_";
+
 pub(super) type Headers<'a> = Vec<(&'a str, Cow<'a, str>)>;
 
 /// The headers of a row's record, ours first.
@@ -20,6 +23,23 @@ pub(super) type Headers<'a> = Vec<(&'a str, Cow<'a, str>)>;
 /// the marks of a dead letter are among the row's own headers and pass as they are. Where a row
 /// brings a header that we set, ours stands: a consumer trusts it.
 pub(super) fn headers<'a>(row: &'a Row, style: HeaderStyle, source: &'a str) -> Headers<'a> {
+    with_rows_own(row, style, source, |_| true)
+}
+
+/// The headers of a dead letter that was too large with everything: why it failed, and that it is
+/// not whole.
+pub(super) fn shortened<'a>(row: &'a Row, style: HeaderStyle, source: &'a str) -> Headers<'a> {
+    let mut headers = with_rows_own(row, style, source, |name| name.starts_with(DLQ_PREFIX));
+    headers.push(("dlq_shortened", "true".into()));
+    headers
+}
+
+fn with_rows_own<'a>(
+    row: &'a Row,
+    style: HeaderStyle,
+    source: &'a str,
+    keeps: impl Fn(&str) -> bool,
+) -> Headers<'a> {
     let mut headers = ours(row);
     if style != HeaderStyle::Debezium {
         headers.extend(cloudevents(row, source));
@@ -29,7 +49,7 @@ pub(super) fn headers<'a>(row: &'a Row, style: HeaderStyle, source: &'a str) -> 
         headers.push(("eventType", event_type(row)));
     }
     let count = headers.len();
-    for (name, value) in &row.headers {
+    for (name, value) in row.headers.iter().filter(|(name, _)| keeps(name)) {
         if !headers[..count].iter().any(|(taken, _)| taken.eq_ignore_ascii_case(name)) {
             headers.push((name, value.into()));
         }
@@ -130,6 +150,19 @@ mod tests {
             assert_eq!(value(headers, "eventType"), Some("payment.sepa"));
         }
         assert!(value(&both, "ce_id").is_some() && value(&alone, "ce_id").is_none());
+    }
+
+    #[test]
+    fn a_shortened_dead_letter_keeps_why_it_failed_and_not_the_producers_headers() {
+        let mut row = row(3);
+        for (name, value) in [("note", "long"), ("sequence_id", "9"), ("dlq_reason", "x")] {
+            row.headers.push((name.to_owned(), value.to_owned()));
+        }
+        let headers = shortened(&row, HeaderStyle::Cloudevents, "bank");
+        assert_eq!(value(&headers, "dlq_reason"), Some("x"));
+        assert_eq!(value(&headers, "dlq_shortened"), Some("true"));
+        assert_eq!(value(&headers, "sequence_id"), Some("3"));
+        assert_eq!(value(&headers, "note"), None);
     }
 
     #[test]
