@@ -3,8 +3,14 @@
 #   kafka.sh java                 prints a Java that is new enough
 #   kafka.sh cached               succeeds if the jars need no download
 #   kafka.sh check DIR PORT       fails if another program has the port
-#   kafka.sh start DIR PORT durable|throwaway
+#   kafka.sh start DIR PORT durable|throwaway|secured
 #   kafka.sh stop  DIR [now]
+#   kafka.sh lend  DIR KIND       starts it on a free port, says `ready`, and removes it with DIR when
+#                                 standard input ends
+#   kafka.sh password DIR USER PASSWORD
+# A secured one is for tests. It reads ca.pem and server.pem (its key and certificate) in DIR, makes the
+# users in DIR/scram, a line each (SCRAM-SHA-512=[name=..,password=..]), and writes the ports of its
+# listeners to DIR/port (open), DIR/port.sasl_ssl (passwords) and DIR/port.ssl (certificates).
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 JAVA_MAJOR_MIN=17
@@ -51,33 +57,66 @@ check() {
   if [[ $(running_port "$1") != "$2" ]]; then require_port "$2" Kafka KAFKA_PORT; fi
 }
 
+# A free port that is none of these.
+another_port() {
+  local port
+  port=$(free_port)
+  while [[ " $* " == *" $port "* ]]; do port=$(free_port); done
+  echo "$port"
+}
+
+write() { as_server tee "$1" >/dev/null; }
+
+secured_listeners() {
+  local dir=$1 passwords certificates
+  passwords=$(another_port "${@:2}")
+  certificates=$(another_port "$passwords" "${@:2}")
+  write "$dir/port.sasl_ssl" <<<"$passwords"
+  write "$dir/port.ssl" <<<"$certificates"
+  echo ",SASL_SSL://127.0.0.1:$passwords,SSL://127.0.0.1:$certificates"
+}
+
+secured_properties() {
+  cat "$STACK/kafka/secured.properties"
+  echo "ssl.keystore.location=$1/server.pem"
+  echo "ssl.truststore.location=$1/ca.pem"
+}
+
 configure() {
-  local dir=$1 port=$2 controller
-  controller=$(free_port)
-  as_server tee "$dir/log4j2.properties" <"$STACK/kafka/log4j2.properties" >/dev/null
+  local dir=$1 port=$2 kind=$3 controller more=
+  controller=$(another_port "$port")
+  if [[ $kind == secured ]]; then more=$(secured_listeners "$dir" "$port" "$controller"); fi
+  write "$dir/log4j2.properties" <"$STACK/kafka/log4j2.properties"
   {
     cat "$STACK/kafka/server.properties"
-    echo "listeners=PLAINTEXT://127.0.0.1:$port,CONTROLLER://127.0.0.1:$controller"
-    echo "advertised.listeners=PLAINTEXT://127.0.0.1:$port"
+    if [[ $kind == secured ]]; then secured_properties "$dir"; fi
+    echo "listeners=PLAINTEXT://127.0.0.1:$port,CONTROLLER://127.0.0.1:$controller$more"
+    echo "advertised.listeners=PLAINTEXT://127.0.0.1:$port$more"
     echo "controller.quorum.voters=1@127.0.0.1:$controller"
     echo "log.dirs=$dir/data"
-  } | as_server tee "$dir/server.properties" >/dev/null
-  as_server tee "$dir/port" <<<"$port" >/dev/null
+  } | write "$dir/server.properties"
+  write "$dir/port" <<<"$port"
+}
+
+tool() {
+  local dir=$1
+  as_server "$JAVA" -XX:TieredStopAtLevel=1 -cp "$LIBS/*" -Dlog4j2.configurationFile="$dir/log4j2.properties" "${@:2}"
 }
 
 format() {
-  local dir=$1 id
+  local dir=$1 id users=()
   [[ ! -e $dir/data/meta.properties ]] || return 0
+  if [[ -e $dir/scram ]]; then mapfile -t users <"$dir/scram"; fi
   id=$(head -c 16 /dev/urandom | base64 | tr '+/' '-_' | tr -d '=')
-  as_server "$JAVA" -XX:TieredStopAtLevel=1 -cp "$LIBS/*" -Dlog4j2.configurationFile="$dir/log4j2.properties" \
-    kafka.tools.StorageTool format --cluster-id="$id" --config "$dir/server.properties" --ignore-formatted
+  tool "$dir" kafka.tools.StorageTool format --cluster-id="$id" --config "$dir/server.properties" --ignore-formatted \
+    "${users[@]/#/--add-scram=}"
 }
 
 # In a session of its own: an interrupt at the terminal is not meant for the broker.
 launch() {
   local dir=$1 options=(-Xmx1g)
   # Starts in half the time, at the price of throughput.
-  [[ $2 != throwaway ]] || options+=(-XX:TieredStopAtLevel=1)
+  [[ $2 == durable ]] || options+=(-XX:TieredStopAtLevel=1)
   as_server rm -f "$dir/pid"
   as_server truncate -s 0 "$dir/server.log"
   # shellcheck disable=SC2016 # the inner shell expands it
@@ -106,7 +145,7 @@ start() {
   download
   ensure_server_user
   make_server_dir "$dir"
-  configure "$dir" "$port"
+  configure "$dir" "$port" "$kind"
   if ! format "$dir" >"$dir/format.log" 2>&1; then
     show_log "$dir/format.log"
     fail "Kafka could not create its data in $dir"
@@ -125,8 +164,26 @@ stop() {
   stop_server "$1" "$1/pid" "$signal"
 }
 
+# The end of whoever borrowed it, however that comes about, closes our standard input.
+lend() {
+  LENT=$1
+  trap 'stop "$LENT" now; rm -rf "$LENT"' EXIT
+  start "$LENT" "$(free_port)" "$2" </dev/null
+  trap '' PIPE
+  say ready || true
+  cat >/dev/null
+}
+
+# Of a user of a running broker, for SCRAM-SHA-512.
+password() {
+  local dir=$1 user=$2 password=$3
+  JAVA=$(find_java)
+  tool "$dir" kafka.admin.ConfigCommand --bootstrap-server "127.0.0.1:$(cat "$dir/port")" --alter \
+    --entity-type users --entity-name "$user" --add-config "SCRAM-SHA-512=[password=$password]"
+}
+
 case ${1:-} in
   java) find_java ;;
-  cached | check | start | stop) "$@" ;;
+  cached | check | start | stop | lend | password) "$@" ;;
   *) fail "usage: see the head of $0" ;;
 esac

@@ -76,9 +76,9 @@ wants_18() {
 }
 
 install() {
-  local parts=(build lint clients)
+  # Some tests start a broker of their own, whatever is given.
+  local parts=(build lint clients kafka)
   [[ -n $given_database ]] || parts+=(postgres postgres18 plpgsql_check)
-  [[ -n $given_kafka ]] || parts+=(kafka)
   "$STACK/install.sh" "${parts[@]}"
 }
 
@@ -182,7 +182,8 @@ main() {
   stage "lint" "$STACK/lint.sh"
   await_servers
   await_clients
-  stage "tests" cargo test
+  # What the tests leave behind when they are killed goes with the rest.
+  stage "tests" env TMPDIR="$scratch" cargo test
   test_on_18
   mention_clients
 }

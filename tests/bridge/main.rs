@@ -12,6 +12,7 @@ mod outages;
 mod process;
 mod refusals;
 mod rows;
+mod secured;
 mod shutdown;
 mod sleeping;
 mod web;

@@ -8,7 +8,7 @@ use crate::support::{Database, Topic};
 const COUNTED: &str =
     "SELECT count(*) FROM outbox.payment_outbox_attempts WHERE state = 'RETRYABLE' AND counted";
 
-async fn nothing_failed_or_counted(database: &Database) {
+pub(crate) async fn nothing_failed_or_counted(database: &Database) {
     assert_eq!(count(database, "FAILED").await, 0);
     let counted: i64 = database.connect().await.query_one(COUNTED, &[]).await.unwrap().get(0);
     assert_eq!(counted, 0);

@@ -125,9 +125,18 @@ impl Bridge {
     }
 
     pub(crate) async fn logged(&self, words: &str) {
+        self.logged_times(words, 1).await;
+    }
+
+    /// Waits until it has logged these words so often.
+    pub(crate) async fn logged_times(&self, words: &str, times: usize) {
         let until = Instant::now() + PATIENCE;
-        while !self.log().contains(words) {
-            assert!(Instant::now() < until, "{words:?} was never logged:\n{}", self.log());
+        while self.log().matches(words).count() < times {
+            assert!(
+                Instant::now() < until,
+                "{words:?} was not logged {times} times:\n{}",
+                self.log()
+            );
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }

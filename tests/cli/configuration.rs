@@ -44,13 +44,14 @@ fn the_variables_that_are_no_configuration_are_not_taken_for_keys() {
 
 #[test]
 fn a_value_of_the_wrong_kind_is_refused_with_its_key() {
-    let rail = "[rails.sepa]\nkind = \"kafka\"\ntopic = \"t\"\n";
+    let rail = "[rails.sepa]\nkind = \"kafka\"\nbrokers = \"h:1\"\ntopic = \"t\"\n";
     let message = refused_file(&format!("{rail}properties.\"linger.ms\" = [5]\n"));
     assert!(message.contains("`rails.sepa.properties"), "{message}");
     assert!(message.contains("a whole number"), "{message}");
-    // A number is taken, and librdkafka asked about it.
-    let message = refused_file(&format!("{rail}properties.\"linger.ms\" = -5\n"));
-    assert!(message.contains("linger.ms"), "{message}");
+    // Numbers and switches need no quotes: nothing is wrong with this file but what is missing.
+    let properties = "properties.\"linger.ms\" = 5\nproperties.\"log.thread.name\" = true\n";
+    let message = refused_file(&format!("{rail}{properties}"));
+    assert!(message.contains("no database is configured"), "{message}");
 }
 
 #[test]

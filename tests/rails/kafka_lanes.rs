@@ -36,6 +36,7 @@ pub(crate) fn row(participant: &str, sequence_id: i64, payload: &str) -> Row {
 /// A lane under way, and the receiver of what becomes of its rows.
 pub(crate) struct Sent {
     pub(crate) lane: Arc<Lane>,
+    pub(crate) breaker: Arc<Breaker>,
     settled: mpsc::UnboundedReceiver<Settled>,
 }
 
@@ -54,7 +55,7 @@ pub(crate) fn lane(rows: Vec<Row>, halts: bool) -> Sent {
         stopping: Arc::new(AtomicBool::new(false)),
         settled: sender,
     };
-    Sent { lane: Arc::new(Lane::new(rows, terms)), settled }
+    Sent { lane: Arc::new(Lane::new(rows, terms)), breaker, settled }
 }
 
 pub(crate) fn deliver(rail: &dyn Rail, rows: Vec<Row>) -> Sent {

@@ -9,6 +9,7 @@ mod kafka_broken;
 mod kafka_faults;
 mod kafka_harness;
 mod kafka_lanes;
+mod kafka_secured;
 mod kafka_size;
 mod lanes;
 #[path = "../support/mod.rs"]

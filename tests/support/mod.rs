@@ -1,19 +1,23 @@
-//! What every test binary needs: a database and a topic of its own, a clock, the binary itself.
+//! What every test binary needs: a database and a topic of its own, a clock, certificates, the binary itself.
 
 #![allow(dead_code, unused_imports, reason = "each test binary uses its own part of this")]
 
+mod authority;
 mod clock;
 mod command;
 mod database;
 mod guard;
 pub(crate) mod kafka_proxy;
 mod login;
+mod secured_kafka;
 mod server;
 mod template;
 mod topic;
 mod user;
 
+pub(crate) use authority::{Authority, Issued};
 pub(crate) use command::trestle;
 pub(crate) use database::Database;
+pub(crate) use secured_kafka::{Access, PASSWORD, SecuredKafka, USER};
 pub(crate) use topic::{Record, Topic};
 pub(crate) use user::User;

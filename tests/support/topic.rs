@@ -19,6 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Deleted when the test ends.
 pub(crate) struct Topic {
+    brokers: String,
     name: String,
     partitions: i32,
 }
@@ -45,15 +46,32 @@ impl Topic {
         topic
     }
 
+    /// With one partition, on another broker than the usual one.
+    pub(crate) async fn on(brokers: &str) -> Self {
+        let mut topic = Self::unmade_on(brokers.to_owned());
+        topic.make(1).await;
+        topic
+    }
+
     /// A name that no topic has yet.
     pub(crate) fn unmade() -> Self {
-        Self { name: format!("trestle-test-{}", Uuid::new_v4().simple()), partitions: 0 }
+        Self::unmade_on(
+            std::env::var("KAFKA_BROKERS").expect(
+                "KAFKA_BROKERS is not set: run `make test`, which starts a broker and sets it",
+            ),
+        )
+    }
+
+    fn unmade_on(brokers: String) -> Self {
+        let name = format!("trestle-test-{}", Uuid::new_v4().simple());
+        Self { brokers, name, partitions: 0 }
     }
 
     pub(crate) async fn make(&mut self, partitions: i32) {
         self.partitions = partitions;
         let topic = NewTopic::new(&self.name, partitions, TopicReplication::Fixed(1));
-        let results = admin().create_topics([&topic], &options()).await.expect("Kafka answers");
+        let results =
+            admin(&self.brokers).create_topics([&topic], &options()).await.expect("Kafka answers");
         for result in results {
             result.expect("the topic can be created");
         }
@@ -65,7 +83,7 @@ impl Topic {
 
     /// Writes records with a key each, in this order, and waits until the broker has them.
     pub(crate) async fn produce(&self, records: &[(&str, &str)]) {
-        let producer: FutureProducer = client().create().expect("a producer");
+        let producer: FutureProducer = client(&self.brokers).create().expect("a producer");
         for (key, value) in records {
             let record = FutureRecord::to(&self.name).key(*key).payload(*value);
             producer.send(record, PATIENCE).await.expect("the broker takes the record");
@@ -74,7 +92,7 @@ impl Topic {
 
     /// Writes records once more, each into its partition, with the same key, value and headers.
     pub(crate) async fn repeat(&self, records: &[Record]) {
-        let producer: FutureProducer = client().create().expect("a producer");
+        let producer: FutureProducer = client(&self.brokers).create().expect("a producer");
         for record in records {
             let headers =
                 record.headers.iter().fold(OwnedHeaders::new(), |headers, (key, value)| {
@@ -94,16 +112,18 @@ impl Topic {
 
     /// For each partition, up to where a group has committed it; nothing where it has not.
     pub(crate) async fn committed(&self, group: &str) -> HashMap<i32, i64> {
-        let (name, partitions, group) = (self.name.clone(), self.partitions, group.to_owned());
-        tokio::task::spawn_blocking(move || committed(&name, partitions, &group))
+        let (brokers, name) = (self.brokers.clone(), self.name.clone());
+        let (partitions, group) = (self.partitions, group.to_owned());
+        tokio::task::spawn_blocking(move || committed(&brokers, &name, partitions, &group))
             .await
             .expect("the broker says what was committed")
     }
 
     /// The first `count` records, read from the beginning; fails if they do not come.
     pub(crate) async fn consume(&self, count: usize) -> Vec<Record> {
-        let (name, partitions) = (self.name.clone(), self.partitions);
-        tokio::task::spawn_blocking(move || consume(&name, partitions, count))
+        let (brokers, name) = (self.brokers.clone(), self.name.clone());
+        let partitions = self.partitions;
+        tokio::task::spawn_blocking(move || consume(&brokers, &name, partitions, count))
             .await
             .expect("the consumer reads on")
     }
@@ -111,17 +131,18 @@ impl Topic {
 
 impl Drop for Topic {
     fn drop(&mut self) {
-        let name = self.name.clone();
+        let (brokers, name) = (self.brokers.clone(), self.name.clone());
         block_on(async move {
-            if let Err(error) = admin().delete_topics(&[&name], &options()).await {
+            if let Err(error) = admin(&brokers).delete_topics(&[&name], &options()).await {
                 eprintln!("cannot delete a test's topic: {error}");
             }
         });
     }
 }
 
-fn committed(name: &str, partitions: i32, group: &str) -> HashMap<i32, i64> {
-    let consumer: BaseConsumer = client().set("group.id", group).create().expect("a consumer");
+fn committed(brokers: &str, name: &str, partitions: i32, group: &str) -> HashMap<i32, i64> {
+    let consumer: BaseConsumer =
+        client(brokers).set("group.id", group).create().expect("a consumer");
     let mut asked = TopicPartitionList::new();
     asked.add_partition_range(name, 0, partitions - 1);
     // A new group has no coordinator yet, so it has committed nothing.
@@ -133,8 +154,8 @@ fn committed(name: &str, partitions: i32, group: &str) -> HashMap<i32, i64> {
     offsets.collect()
 }
 
-fn consume(name: &str, partitions: i32, count: usize) -> Vec<Record> {
-    let consumer: BaseConsumer = client()
+fn consume(brokers: &str, name: &str, partitions: i32, count: usize) -> Vec<Record> {
+    let consumer: BaseConsumer = client(brokers)
         .set("group.id", name)
         .set("enable.auto.commit", "false")
         .set("isolation.level", "read_committed")
@@ -173,16 +194,14 @@ fn record(message: &impl Message) -> Record {
     }
 }
 
-fn client() -> ClientConfig {
-    let brokers = std::env::var("KAFKA_BROKERS")
-        .expect("KAFKA_BROKERS is not set: run `make test`, which starts a broker and sets it");
+fn client(brokers: &str) -> ClientConfig {
     let mut config = ClientConfig::new();
     config.set("bootstrap.servers", brokers);
     config
 }
 
-fn admin() -> AdminClient<DefaultClientContext> {
-    client().create().expect("an admin client")
+fn admin(brokers: &str) -> AdminClient<DefaultClientContext> {
+    client(brokers).create().expect("an admin client")
 }
 
 fn options() -> AdminOptions {

@@ -122,7 +122,7 @@ impl ClientContext for Callbacks {
             Some(Code::AllBrokersDown) | None => {}
             Some(code) => {
                 *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) =
-                    Some((code, Instant::now()));
+                    Some((telling(code, reason), Instant::now()));
             }
         }
         self.settings.log.error(error, reason);
@@ -153,6 +153,13 @@ impl ProducerContext for Callbacks {
     }
 }
 
+/// librdkafka calls some failures of TLS a failure of the transport, and the same one now this, now
+/// that: a certificate that is refused, ours or the broker's. OpenSSL's words give it away.
+fn telling(code: Code, reason: &str) -> Code {
+    let tls = reason.contains(":SSL routines:") && !reason.contains("unexpected eof");
+    if code == Code::BrokerTransportFailure && tls { Code::SSL } else { code }
+}
+
 /// Without the offset where a broker only said that it has the record already.
 fn reference(topic: &str, partition: i32, offset: i64) -> String {
     if offset < 0 {
@@ -164,7 +171,20 @@ fn reference(topic: &str, partition: i32, offset: i64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::reference;
+    use super::{Code, reference, telling};
+
+    #[test]
+    fn a_refused_certificate_is_a_failure_of_tls_and_a_broker_that_goes_away_is_none() {
+        let told = |reason| telling(Code::BrokerTransportFailure, reason);
+        let refused = "Receive failed: error:0A000412:SSL routines::ssl/tls alert bad certificate";
+        assert_eq!(told(refused), Code::SSL);
+        assert_eq!(told("error:0A000086:SSL routines::certificate verify failed"), Code::SSL);
+        let away = "error:0A000126:SSL routines::unexpected eof while reading";
+        for reason in [away, "Connect to ipv4#127.0.0.1:1 failed: Connection refused"] {
+            assert_eq!(told(reason), Code::BrokerTransportFailure);
+        }
+        assert_eq!(telling(Code::Authentication, refused), Code::Authentication);
+    }
 
     #[test]
     fn a_reference_never_makes_up_an_offset() {
