@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what the named parts lack, in one go: install.sh build postgres kafka postgres18 lint plpgsql_check clients
+# Installs what the named parts lack, in one go: install.sh build postgres kafka postgres18 pgbouncer lint plpgsql_check clients
 # Says nothing when all is there.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -42,6 +42,10 @@ need_postgres18() {
   if ! "$STACK/postgres18.sh" cached && lacks npm; then missing+=(npm); fi
 }
 
+need_pgbouncer() {
+  if ! "$STACK/pgbouncer.sh" bin >/dev/null 2>&1; then missing+=(pgbouncer); fi
+}
+
 need_lint() {
   if cargo fmt --version >/dev/null 2>&1 && cargo clippy --version >/dev/null 2>&1; then return; fi
   lacks rustup && fail "cargo fmt or cargo clippy is missing: install rustfmt and clippy"
@@ -75,6 +79,23 @@ without_main_cluster() {
   return "$status"
 }
 
+# The package of PgBouncer would start it, and again at every boot.
+without_services() {
+  local policy=/usr/sbin/policy-rc.d status=0 ours=
+  if [[ ! -e $policy ]]; then
+    ours=yes
+    printf '#!/bin/sh\nexit 101\n' | as_admin tee "$policy" >/dev/null
+    as_admin chmod +x "$policy"
+  fi
+  "$@" || status=$?
+  [[ -z $ours ]] || as_admin rm -f "$policy"
+  return "$status"
+}
+
+not_at_boot() {
+  [[ " ${missing[*]} " != *" pgbouncer "* ]] || as_admin update-rc.d pgbouncer disable
+}
+
 install_missing() {
   [[ ${#missing[@]} -gt 0 ]] || return 0
   lacks apt-get && fail "please install: ${missing[*]} (this machine has no apt-get to do it with)"
@@ -84,7 +105,7 @@ install_missing() {
   say "Installing: ${missing[*]}"
   local log
   log=$(mktemp)
-  if ! { apt_update && java_again && without_main_cluster apt_install "${missing[@]}"; } >"$log" 2>&1; then
+  if ! { apt_update && java_again && without_services without_main_cluster apt_install "${missing[@]}" && not_at_boot; } >"$log" 2>&1; then
     show_log "$log"
     fail "apt-get could not install: ${missing[*]}"
   fi

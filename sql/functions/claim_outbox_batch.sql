@@ -4,7 +4,7 @@ CREATE OR REPLACE FUNCTION outbox.claim_outbox_batch(
 ) RETURNS TABLE (
   outbox_id uuid, instruction_id text, participant_id text, sequence_id bigint, idempotency_key text, rail_type text,
   payload jsonb, attempt_count integer, lease_token uuid, lease_expires_at timestamptz, headers jsonb, tenant_id uuid,
-  created_at timestamptz, claimed_at timestamptz, replay_of uuid, dead_letter_of uuid, zombie_count bigint)
+  created_at timestamptz, claimed_at timestamptz, replay_of uuid, dead_letter_of uuid, zombie_count bigint, turn_id bigint)
 LANGUAGE plpgsql SECURITY DEFINER ROWS 500
 SET search_path = pg_catalog, pg_temp
 SET enable_seqscan = off
@@ -67,10 +67,11 @@ BEGIN
            -- How often a worker was lost with it: looked up only where it can be more than once.
            CASE WHEN p.attempt_count < 2 THEN 0 ELSE (
              SELECT count(*) FROM outbox.payment_outbox_attempts AS a
-             WHERE a.outbox_id = p.outbox_id AND a.state = 'ZOMBIE_REQUEUE') END
+             WHERE a.outbox_id = p.outbox_id AND a.state = 'ZOMBIE_REQUEUE') END,
+           p.turn_id
     FROM unnest(v_ids) WITH ORDINALITY AS i (outbox_id, n)
     CROSS JOIN LATERAL (SELECT * FROM outbox.payment_outbox_pending AS p WHERE p.outbox_id = i.outbox_id OFFSET 0) AS p
     ORDER BY i.n;
 END
 $$;
-COMMENT ON FUNCTION outbox.claim_outbox_batch(integer, text, integer, text[], uuid, integer) IS 'Leases due rows with a fresh lease_token each and returns them in lane order: whoever has been due longest first, and of each lane the due rows at its head. A lane is leased as a whole.';
+COMMENT ON FUNCTION outbox.claim_outbox_batch(integer, text, integer, text[], uuid, integer) IS 'Leases due rows with a fresh lease_token each and returns them in lane order: whoever has been due longest first, and of each lane the due rows at its head. A lane is leased as a whole: its rows have the same turn_id.';

@@ -249,6 +249,7 @@ mod tests {
             headers: Vec::new(),
             attempt_no: 1,
             zombie_count: 0,
+            turn_id: 1,
             created_at: std::time::SystemTime::now(),
         }
     }

@@ -29,6 +29,8 @@ pub struct Row {
     /// How often a worker died, or lost its lease, with this row in its hands.
     pub zombie_count: i64,
     pub created_at: SystemTime,
+    /// The turn of its lane: the rows that have the same one are leased together, and no others.
+    pub turn_id: i64,
 }
 
 impl Row {

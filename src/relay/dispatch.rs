@@ -139,13 +139,14 @@ fn judge(route: &Route, row: &Row) -> Result<Arc<str>, crate::delivery::Failure>
     route.rail.destination(row)
 }
 
-/// The rows of one lane stand together in a claim. Without order every row is on its own: in the
-/// database it may have a lane, and a lease, of its own.
+/// The rows of one lane stand together in a claim, and have their turn together. A participant may have
+/// several lanes on a rail: rows from when it had no order have one each. Without order every row
+/// is on its own.
 fn lanes(rows: Vec<Row>, ordered: bool) -> Vec<Vec<Row>> {
     let mut lanes: Vec<Vec<Row>> = Vec::new();
     for row in rows {
         match lanes.last_mut() {
-            Some(lane) if ordered && lane[0].participant_id == row.participant_id => lane.push(row),
+            Some(lane) if ordered && lane[0].turn_id == row.turn_id => lane.push(row),
             _ => lanes.push(vec![row]),
         }
     }

@@ -46,6 +46,8 @@ impl Housekeeping {
             };
             if let Err(error) = result {
                 tracing::warn!(%error, what, "cannot reach the database for housekeeping");
+                // A loop that sleeps for long would not notice that the database is away, nor say so.
+                self.wake.now();
             }
         }
     }
@@ -101,6 +103,10 @@ impl Housekeeping {
         metrics::depth_is_exact(gauges.depth_is_exact);
         metrics::unroutable(gauges.unroutable_lanes);
         self.health.waiting(gauges.due_lanes > 0);
+        if gauges.due_lanes > 0 {
+            // Nobody notifies of rows that were repaired by a claim, or whose worker is gone.
+            self.wake.now();
+        }
         for route in &self.routes {
             metrics::rail(&route.name, route.slots.taken(), route.open_breakers());
         }

@@ -84,7 +84,7 @@ impl Relay {
             return Err(RelayError::NoRails);
         }
         let url = config.database.required_url()?;
-        let store = WorkerStore::new(url)?;
+        let store = WorkerStore::new(url, config.relay.lease())?;
         let policies = policies(config);
         store.check_policies(&policies).await?;
         let worker_id: Arc<str> = worker_id::new().into();

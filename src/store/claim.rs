@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 use tokio_postgres::Row as SqlRow;
+use tokio_postgres::types::Type;
 use uuid::Uuid;
 
 use super::{StoreError, WorkerStore};
@@ -9,7 +10,7 @@ use crate::delivery::Row;
 
 const CLAIM: &str = "SELECT outbox_id, lease_token, tenant_id, instruction_id, participant_id, \
     sequence_id, idempotency_key, rail_type, payload::text, headers::text, attempt_count, \
-    zombie_count, created_at \
+    zombie_count, created_at, turn_id \
     FROM outbox.claim_outbox_batch($1, $2, $3, $4, $5, $6)";
 
 /// What a worker asks for.
@@ -25,19 +26,19 @@ pub struct Claim<'a> {
 }
 
 impl WorkerStore {
-    /// Leases due rows; those of one lane stand together, in order.
+    /// Leases due rows; those of one lane stand together, in order, with the same turn.
     pub async fn claim(&self, claim: &Claim<'_>) -> Result<Vec<Row>, StoreError> {
         let rails = [claim.rail_type];
         let rows = self
             .query(
                 CLAIM,
                 &[
-                    &claim.rows,
-                    &claim.worker_id,
-                    &claim.lease_seconds,
-                    &rails.as_slice(),
-                    &claim.tenant_id,
-                    &claim.lane_rows,
+                    (&claim.rows, Type::INT4),
+                    (&claim.worker_id, Type::TEXT),
+                    (&claim.lease_seconds, Type::INT4),
+                    (&rails.as_slice(), Type::TEXT_ARRAY),
+                    (&claim.tenant_id, Type::UUID),
+                    (&claim.lane_rows, Type::INT4),
                 ],
             )
             .await?;
@@ -60,6 +61,7 @@ fn read(row: &SqlRow) -> Result<Row, StoreError> {
         attempt_no: row.try_get::<_, i32>(10)? + 1,
         zombie_count: row.try_get(11)?,
         created_at: row.try_get(12)?,
+        turn_id: row.try_get(13)?,
     })
 }
 

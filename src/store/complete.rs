@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use tokio_postgres::types::Type;
 use uuid::Uuid;
 
+use super::worker::Parameter;
 use super::{StoreError, WorkerStore};
 
 const COMPLETE: &str = "SELECT outbox_id, attempt_no, state::text, refusal \
@@ -67,17 +69,17 @@ impl WorkerStore {
             .query(
                 COMPLETE,
                 &[
-                    &worker_id,
-                    &column.of(|row| row.outbox_id),
-                    &column.of(|row| row.lease_token),
-                    &column.of(|row| row.state),
-                    &column.of(|row| row.rail_reference.as_deref()),
-                    &column.of(|row| row.rail_code.as_deref()),
-                    &column.of(|row| row.error_code.as_deref()),
-                    &column.of(|row| row.error_message.as_deref()),
-                    &column.of(|row| row.latency_ms),
-                    &column.of(|row| row.retry_delay_seconds),
-                    &column.of(|row| row.counted),
+                    (&worker_id, Type::TEXT),
+                    (&column.of(|row| row.outbox_id), Type::UUID_ARRAY),
+                    (&column.of(|row| row.lease_token), Type::UUID_ARRAY),
+                    (&column.of(|row| row.state), Type::TEXT_ARRAY),
+                    (&column.of(|row| row.rail_reference.as_deref()), Type::TEXT_ARRAY),
+                    (&column.of(|row| row.rail_code.as_deref()), Type::TEXT_ARRAY),
+                    (&column.of(|row| row.error_code.as_deref()), Type::TEXT_ARRAY),
+                    (&column.of(|row| row.error_message.as_deref()), Type::TEXT_ARRAY),
+                    (&column.of(|row| row.latency_ms), Type::INT4_ARRAY),
+                    (&column.of(|row| row.retry_delay_seconds), Type::INT4_ARRAY),
+                    (&column.of(|row| row.counted), Type::BOOL_ARRAY),
                 ],
             )
             .await?;
@@ -101,7 +103,8 @@ impl WorkerStore {
         delay_seconds: i32,
     ) -> Result<usize, StoreError> {
         let (ids, tokens): (Vec<Uuid>, Vec<Uuid>) = leases.iter().copied().unzip();
-        Ok(self.query(RELEASE, &[&worker_id, &ids, &tokens, &delay_seconds]).await?.len())
+        let asked = asked(&worker_id, &ids, &tokens, &delay_seconds);
+        Ok(self.query(RELEASE, &asked).await?.len())
     }
 
     /// Makes leases longer, whole lanes at a time. Returns the rows that are still ours.
@@ -112,13 +115,14 @@ impl WorkerStore {
         lease_seconds: i32,
     ) -> Result<Vec<Uuid>, StoreError> {
         let (ids, tokens): (Vec<Uuid>, Vec<Uuid>) = leases.iter().copied().unzip();
-        let rows = self.query(RENEW, &[&worker_id, &ids, &tokens, &lease_seconds]).await?;
+        let asked = asked(&worker_id, &ids, &tokens, &lease_seconds);
+        let rows = self.query(RENEW, &asked).await?;
         rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
     }
 
     /// Repairs up to `lanes` expired lanes.
     pub async fn repair(&self, worker_id: &str, lanes: i32) -> Result<Vec<Repaired>, StoreError> {
-        let rows = self.query(REPAIR, &[&lanes, &worker_id]).await?;
+        let rows = self.query(REPAIR, &[(&lanes, Type::INT4), (&worker_id, Type::TEXT)]).await?;
         rows.iter()
             .map(|row| {
                 Ok(Repaired {
@@ -131,6 +135,21 @@ impl WorkerStore {
             })
             .collect()
     }
+}
+
+/// Whose leases, which, and for how long.
+fn asked<'a>(
+    worker_id: &'a &str,
+    ids: &'a Vec<Uuid>,
+    tokens: &'a Vec<Uuid>,
+    seconds: &'a i32,
+) -> [Parameter<'a>; 4] {
+    [
+        (worker_id, Type::TEXT),
+        (ids, Type::UUID_ARRAY),
+        (tokens, Type::UUID_ARRAY),
+        (seconds, Type::INT4),
+    ]
 }
 
 /// The function takes arrays, one for each column.

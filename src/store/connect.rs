@@ -13,6 +13,12 @@ use crate::config::Secret;
 /// Applies when the connection string sets no `connect_timeout` of its own.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// A server that vanished without a word is missed after a minute, also by the connection that only
+/// listens; it would be two hours. Apply when the connection string sets no `keepalives_idle`.
+const KEEPALIVES_IDLE: Duration = Duration::from_secs(30);
+const KEEPALIVES_INTERVAL: Duration = Duration::from_secs(10);
+const KEEPALIVES_RETRIES: u32 = 3;
+
 impl Store {
     /// Connects, or says why not without ever showing the password.
     pub async fn connect(url: &Secret) -> Result<Self, StoreError> {
@@ -61,6 +67,10 @@ pub(super) fn parse(url: &str) -> Result<Config, StoreError> {
     }
     if config.get_connect_timeout().is_none() {
         config.connect_timeout(CONNECT_TIMEOUT);
+    }
+    if config.get_keepalives_idle() == Config::new().get_keepalives_idle() {
+        config.keepalives_idle(KEEPALIVES_IDLE);
+        config.keepalives_interval(KEEPALIVES_INTERVAL).keepalives_retries(KEEPALIVES_RETRIES);
     }
     if config.get_application_name().is_none() {
         config.application_name("trestle");

@@ -2,6 +2,8 @@
 
 use std::time::SystemTime;
 
+use tokio_postgres::types::Type;
+
 use super::upkeep::{self, UpkeepRow};
 use super::{StoreError, WorkerStore};
 
@@ -26,12 +28,12 @@ pub struct Gauges {
 impl WorkerStore {
     /// Fails with both values when a policy of this configuration is not the one in force.
     pub async fn check_policies(&self, policies: &serde_json::Value) -> Result<(), StoreError> {
-        self.query(CHECK_POLICIES, &[policies]).await.map(|_| ())
+        self.query(CHECK_POLICIES, &[(policies, Type::JSONB)]).await.map(|_| ())
     }
 
     /// What the gauges of a worker with these rails show.
     pub async fn gauges(&self, rails: &[&str]) -> Result<Gauges, StoreError> {
-        let rows = self.query(GAUGES, &[&rails]).await?;
+        let rows = self.query(GAUGES, &[(&rails, Type::TEXT_ARRAY)]).await?;
         let row = rows.first().ok_or_else(|| StoreError::Protocol("no gauges".to_owned()))?;
         Ok(Gauges {
             pending_depth: row.try_get(0)?,

@@ -7,8 +7,12 @@ mod support;
 
 mod clients;
 mod crashes;
+mod database_away;
 mod delivery;
 mod outages;
+mod policy_change;
+mod pooler;
+mod probes;
 mod process;
 mod refusals;
 mod rows;

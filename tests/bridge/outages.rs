@@ -2,7 +2,7 @@
 
 use crate::process::Setup;
 use crate::rows::{all_done, check_order, count, enqueue, wait_for};
-use crate::support::kafka_proxy::{Mode, Proxy};
+use crate::support::proxy::{Mode, Proxy};
 use crate::support::{Database, Topic};
 
 const COUNTED: &str =
@@ -41,7 +41,7 @@ async fn rows_for_a_rail_that_nobody_runs_stay_pending() {
 #[tokio::test]
 async fn a_broker_that_is_away_and_comes_back_costs_no_row_and_no_order() {
     let (database, topic, proxy) =
-        (Database::new().await, Topic::with_partitions(3).await, Proxy::new());
+        (Database::new().await, Topic::with_partitions(3).await, Proxy::to_kafka());
     let setup = Setup::kafka(&database, &topic).await.env("KAFKA_BROKERS", proxy.address());
     let client = database.connect().await;
     let bridge = setup.run();

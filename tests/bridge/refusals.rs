@@ -4,7 +4,8 @@ use crate::process::Setup;
 use crate::rows::{all_done, count, enqueue, header, wait_for};
 use crate::support::{Database, Topic};
 
-async fn put_policies_in_force(database: &Database, setup: &Setup) {
+/// `trestle policies --apply`
+pub(crate) async fn put_policies_in_force(database: &Database, setup: &Setup) {
     let operator = Setup::new(database)
         .await
         .and(&setup.toml.replace("[admin]\nlisten = \"127.0.0.1:0\"\n", ""));

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use tokio_postgres::Client;
 
 use super::process::PATIENCE;
-use crate::support::{Database, Record};
+use crate::support::{Database, Record, Topic};
 
 /// `count` rows, spread evenly over `participants`, in one call.
 pub(crate) async fn enqueue(client: &Client, rail: &str, participants: i64, count: i64) {
@@ -70,6 +70,18 @@ pub(crate) fn header(record: &Record, name: &str) -> String {
     let found = record.headers.iter().find(|(key, _)| key == name);
     let (_, value) = found.unwrap_or_else(|| panic!("no header {name} in {:?}", record.headers));
     String::from_utf8(value.clone()).unwrap()
+}
+
+/// All `rows` are in the topic, in order, and there is no duplicate but of rows whose lease was lost
+/// before their outcome could be written.
+pub(crate) async fn complete_and_in_order(database: &Database, topic: &Topic, rows: usize) {
+    let records = topic.consume_all().await;
+    let duplicates = check_order(&records);
+    assert_eq!(records.len() - duplicates, rows, "{duplicates} duplicates");
+    let lost = usize::try_from(count(database, "ZOMBIE_REQUEUE").await).unwrap();
+    assert!(duplicates <= lost, "{duplicates} duplicates, but {lost} lost leases");
+    assert_eq!(usize::try_from(count(database, "DISPATCHED").await).unwrap(), rows);
+    assert_eq!(count(database, "FAILED").await, 0);
 }
 
 /// First occurrences of each lane are 1, 2, 3 …; returns how many records were duplicates.

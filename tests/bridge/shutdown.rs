@@ -2,7 +2,7 @@
 
 use crate::process::Setup;
 use crate::rows::{all_done, check_order, count, enqueue, wait_for};
-use crate::support::kafka_proxy::{Mode, Proxy};
+use crate::support::proxy::{Mode, Proxy};
 use crate::support::{Database, Topic};
 
 const NOTHING_LEASED: &str =
@@ -38,7 +38,7 @@ async fn an_idle_bridge_stops_at_once() {
 
 #[tokio::test]
 async fn a_second_signal_gives_up_what_is_under_way_and_loses_nothing() {
-    let (database, topic, proxy) = (Database::new().await, Topic::new().await, Proxy::new());
+    let (database, topic, proxy) = (Database::new().await, Topic::new().await, Proxy::to_kafka());
     let setup = Setup::kafka(&database, &topic).await;
     let mut bridge = setup.clone().env("KAFKA_BROKERS", proxy.address()).run();
     let client = database.connect().await;

@@ -8,7 +8,8 @@ use crate::support::{Database, Topic};
 
 /// Far below the poll of these tests, far above what a busy machine needs.
 const SOON: Duration = Duration::from_secs(20);
-const ASLEEP: &str = "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ExclusiveLock' AND granted \
+/// Somebody holds the key.
+pub(crate) const ASLEEP: &str = "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ExclusiveLock' AND granted \
     AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))";
 
 #[tokio::test]

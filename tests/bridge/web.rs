@@ -1,6 +1,8 @@
 //! An HTTP rail end to end.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Bytes;
@@ -8,20 +10,21 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
 
+use crate::outages::nothing_failed_or_counted;
 use crate::process::Setup;
 use crate::rows::{all_done, count, enqueue, wait_for};
 use crate::support::Database;
 
 /// A bank that does as it is told, and remembers who asked.
 #[derive(Clone)]
-struct Bank {
+pub(crate) struct Bank {
     answer: Arc<Mutex<StatusCode>>,
     requests: Arc<Mutex<Vec<(HeaderMap, Bytes)>>>,
     url: String,
 }
 
 impl Bank {
-    async fn open(answer: StatusCode) -> Self {
+    pub(crate) async fn open(answer: StatusCode) -> Self {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let bank = Self {
             answer: Arc::new(Mutex::new(answer)),
@@ -33,7 +36,7 @@ impl Bank {
         bank
     }
 
-    fn answer(&self, status: StatusCode) {
+    pub(crate) fn answer(&self, status: StatusCode) {
         *self.answer.lock().unwrap() = status;
     }
 
@@ -41,8 +44,18 @@ impl Bank {
         self.requests.lock().unwrap().clone()
     }
 
+    /// The sequence numbers of each participant's payments, in the order in which they came.
+    pub(crate) fn lanes(&self) -> HashMap<String, Vec<i64>> {
+        let mut lanes: HashMap<String, Vec<i64>> = HashMap::new();
+        for (headers, _) in self.requests() {
+            let number = header(&headers, "trestle-sequence-id").parse().unwrap();
+            lanes.entry(header(&headers, "ce-subject").to_owned()).or_default().push(number);
+        }
+        lanes
+    }
+
     /// A bridge with this bank as its rail `bank`.
-    async fn setup(&self, database: &Database) -> Setup {
+    pub(crate) async fn setup(&self, database: &Database) -> Setup {
         Setup::new(database)
             .await
             .and(&format!("[rails.bank]\nkind = \"http\"\nurl = \"{}\"\n", self.url))
@@ -94,6 +107,36 @@ async fn a_bank_that_is_down_fails_and_counts_nothing_and_gets_everything_afterw
         .map(|(headers, _)| header(headers, "idempotency-key").to_owned())
         .collect();
     assert_eq!(keys.len(), 60, "a row keeps its key over all its attempts");
+}
+
+/// Each start of a bridge tries anew, without waiting for a probe: that is far more than the twenty
+/// attempts after which a row would have failed, had they been counted.
+#[tokio::test]
+async fn a_bank_that_is_down_for_longer_than_any_number_of_retries_fails_and_counts_nothing() {
+    let (database, bank) =
+        (Database::new().await, Bank::open(StatusCode::SERVICE_UNAVAILABLE).await);
+    database.control_clock().await;
+    let setup = bank.setup(&database).await;
+    enqueue(&database.connect().await, "bank", 3, 9).await;
+    for _ in 0..25 {
+        let mut drain = setup.start(&["drain"]);
+        assert!(drain.ended().await.success(), "{}", drain.log());
+        database.advance(Duration::from_secs(1_200)).await;
+    }
+    let refused = bank.lanes();
+    assert!(refused.values().any(|lane| lane.len() > 20), "{refused:?}");
+    assert!(refused.values().flatten().all(|number| *number == 1), "{refused:?}");
+    nothing_failed_or_counted(&database).await;
+    bank.answer(StatusCode::OK);
+    let _bridge = setup.run();
+    all_done(&database).await;
+    for (participant, mut numbers) in bank.lanes() {
+        assert!(numbers.is_sorted(), "{participant}: {numbers:?}");
+        numbers.dedup();
+        assert_eq!(numbers, [1, 2, 3], "{participant}");
+    }
+    assert_eq!(count(&database, "DISPATCHED").await, 9);
+    nothing_failed_or_counted(&database).await;
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use trestle::rails::kafka::KafkaRail;
 use super::kafka::{brokers, everything, first_occurrences, rail, sequence};
 use super::kafka_lanes::{Sent, deliver, deliver_all, in_doubt, row, was_given_back};
 use super::support::Topic;
-use crate::support::kafka_proxy::{Mode, Proxy};
+use crate::support::proxy::{Mode, Proxy};
 
 /// Short enough for a test.
 const TIMEOUT: &str = "delivery_timeout_seconds = 2";
@@ -22,7 +22,7 @@ fn rows(participant: &str, numbers: std::ops::RangeInclusive<i64>) -> Vec<Row> {
 #[tokio::test]
 async fn a_broker_that_falls_silent_leaves_rows_in_doubt_in_time_and_is_used_when_it_is_back() {
     let topic = Topic::new().await;
-    let proxy = Proxy::new();
+    let proxy = Proxy::to_kafka();
     let rail = rail(proxy.address(), topic.name(), TIMEOUT);
     deliver(&rail, rows("ann", 1..=3)).references().await;
     proxy.set(Mode::Hold);
@@ -46,7 +46,7 @@ async fn a_broker_that_falls_silent_leaves_rows_in_doubt_in_time_and_is_used_whe
 #[tokio::test]
 async fn a_row_that_the_broker_has_is_in_doubt_although_it_is_purged_from_the_queue() {
     let topic = Topic::new().await;
-    let proxy = Proxy::new();
+    let proxy = Proxy::to_kafka();
     let rail = rail(proxy.address(), topic.name(), TIMEOUT);
     deliver(&rail, rows("ann", 1..=1)).references().await;
     proxy.set(Mode::LoseAnswers);
@@ -59,7 +59,7 @@ async fn a_row_that_the_broker_has_is_in_doubt_although_it_is_purged_from_the_qu
 
 #[tokio::test]
 async fn where_nobody_serves_the_port_rows_are_given_back() {
-    let proxy = Proxy::new();
+    let proxy = Proxy::to_kafka();
     proxy.set(Mode::TurnAway);
     let rail = rail(proxy.address(), "t", TIMEOUT);
     for _ in 0..2 {
@@ -91,7 +91,7 @@ async fn held_up(topic: &Topic, proxy: &Proxy) -> (KafkaRail, Sent) {
 
 #[tokio::test]
 async fn abandoning_reports_every_row() {
-    let (topic, proxy) = (Topic::new().await, Proxy::new());
+    let (topic, proxy) = (Topic::new().await, Proxy::to_kafka());
     let (rail, under_way) = held_up(&topic, &proxy).await;
     rail.abandon().await;
     assert_eq!(in_doubt(&under_way.settlements().await[0]), "KAFKA_ABANDONED");
@@ -101,7 +101,7 @@ async fn abandoning_reports_every_row() {
 
 #[tokio::test]
 async fn a_rail_that_is_dropped_reports_what_it_had() {
-    let (topic, proxy) = (Topic::new().await, Proxy::new());
+    let (topic, proxy) = (Topic::new().await, Proxy::to_kafka());
     let (rail, under_way) = held_up(&topic, &proxy).await;
     drop(rail);
     in_doubt(&under_way.settlements().await[0]);
@@ -110,7 +110,7 @@ async fn a_rail_that_is_dropped_reports_what_it_had() {
 #[tokio::test]
 async fn connections_that_break_again_and_again_lose_and_reorder_nothing() {
     let topic = Topic::new().await;
-    let proxy = Proxy::new();
+    let proxy = Proxy::to_kafka();
     let rail = rail(proxy.address(), topic.name(), TIMEOUT);
     let participants = ["ann", "bob", "cid", "dan"];
     let cutting = async {

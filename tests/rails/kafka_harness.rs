@@ -13,7 +13,7 @@ use trestle::rails::kafka::KafkaRail;
 
 use crate::conformance::{Arrival, Harness};
 use crate::lanes::{self, Terms, deliver, words};
-use crate::support::kafka_proxy::{Mode, Proxy};
+use crate::support::proxy::{Mode, Proxy};
 use crate::support::{Record, Topic};
 
 /// What no record may exceed.
@@ -55,7 +55,7 @@ impl KafkaHarness {
 
 impl Harness for KafkaHarness {
     async fn start() -> Self {
-        let (proxy, topic) = (Proxy::new(), Topic::new().await);
+        let (proxy, topic) = (Proxy::to_kafka(), Topic::new().await);
         let config: KafkaRailConfig = serde_json::from_value(json!({
             "kind": "kafka",
             "brokers": proxy.address(),

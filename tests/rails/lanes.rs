@@ -33,6 +33,7 @@ pub(crate) fn row(participant: &str, sequence_id: i64) -> Row {
         headers: Vec::new(),
         attempt_no: 1,
         zombie_count: 0,
+        turn_id: 1,
         created_at: SystemTime::now(),
     }
 }

@@ -49,6 +49,26 @@ pub(crate) fn url(config: &Config) -> String {
     url
 }
 
+/// Where it is, as `host:port`.
+pub(crate) fn address() -> String {
+    let config = config();
+    let Some(Host::Tcp(host)) = config.get_hosts().first() else {
+        panic!("DATABASE_URL names no host that a proxy could connect to")
+    };
+    format!("{host}:{}", config.get_ports().first().copied().unwrap_or(5432))
+}
+
+/// The same user and database, but somewhere else.
+pub(crate) fn elsewhere(connection: &str, host: &str, port: u16) -> String {
+    let before: Config = connection.parse().expect("a connection string");
+    let mut config = Config::new();
+    config.host(host).port(port);
+    config.user(before.get_user().expect("a user"));
+    config.dbname(before.get_dbname().expect("a database"));
+    config.password(before.get_password().unwrap_or_default());
+    url(&config)
+}
+
 /// Runs `work` to its end in a thread and a runtime of its own, as `Drop` has to.
 pub(crate) fn block_on<F: Future<Output = ()> + Send + 'static>(work: F) {
     let thread = std::thread::spawn(move || {

@@ -119,6 +119,14 @@ impl Topic {
             .expect("the broker says what was committed")
     }
 
+    /// Every record that there is.
+    pub(crate) async fn consume_all(&self) -> Vec<Record> {
+        let (brokers, name) = (self.brokers.clone(), self.name.clone());
+        let partitions = self.partitions;
+        let counted = tokio::task::spawn_blocking(move || count(&brokers, &name, partitions));
+        self.consume(counted.await.expect("the broker counts")).await
+    }
+
     /// The first `count` records, read from the beginning; fails if they do not come.
     pub(crate) async fn consume(&self, count: usize) -> Vec<Record> {
         let (brokers, name) = (self.brokers.clone(), self.name.clone());
@@ -138,6 +146,13 @@ impl Drop for Topic {
             }
         });
     }
+}
+
+fn count(brokers: &str, name: &str, partitions: i32) -> usize {
+    let consumer: BaseConsumer = client(brokers).create().expect("a consumer");
+    let marks = (0..partitions)
+        .map(|partition| consumer.fetch_watermarks(name, partition, PATIENCE).expect("its ends"));
+    marks.map(|(low, high)| usize::try_from(high - low).expect("a number of records")).sum()
 }
 
 fn committed(brokers: &str, name: &str, partitions: i32, group: &str) -> HashMap<i32, i64> {

@@ -122,6 +122,7 @@ mod tests {
             headers: headers.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect(),
             attempt_no: 2,
             zombie_count: 0,
+            turn_id: 1,
             created_at: SystemTime::UNIX_EPOCH + Duration::from_millis(1_700_000_000_250),
         }
     }
