@@ -12,6 +12,9 @@ const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(300);
 /// A probe that says nothing for this long does not hold up the next one.
 const PROBE_PATIENCE: Duration = Duration::from_secs(60);
 
+/// After so many rows in a row without an answer, nobody is there to answer.
+const SILENCES: u32 = 5;
+
 /// What the breaker of a destination does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BreakerState {
@@ -21,8 +24,9 @@ pub enum BreakerState {
     Probing,
 }
 
-/// One destination: a rail's topic or URL. Opens when the destination is unavailable, lets one
-/// probe through after a pause (1 s, doubling to 30 s), and closes when something gets an answer.
+/// One destination: a rail's topic or URL. Opens when the destination is unavailable, or takes rows and
+/// never answers; lets one probe through after a pause (1 s, doubling to 30 s), and closes when
+/// something gets an answer.
 #[derive(Debug)]
 pub struct Breaker {
     destination: Arc<str>,
@@ -31,10 +35,21 @@ pub struct Breaker {
 
 #[derive(Debug, Clone, Copy)]
 enum Inner {
-    Closed,
-    Open { until: Instant, pause: Duration },
-    Probing { since: Instant, pause: Duration },
+    /// How many of the last rows got no answer.
+    Closed {
+        silences: u32,
+    },
+    Open {
+        until: Instant,
+        pause: Duration,
+    },
+    Probing {
+        since: Instant,
+        pause: Duration,
+    },
 }
+
+const ANSWERS: Inner = Inner::Closed { silences: 0 };
 
 /// The right to send one lane to a destination, and the duty to say what came of it.
 #[derive(Debug, Clone)]
@@ -45,12 +60,12 @@ pub struct Permit {
 
 impl Breaker {
     pub fn new(destination: Arc<str>) -> Self {
-        Self { destination, inner: Mutex::new(Inner::Closed) }
+        Self { destination, inner: Mutex::new(ANSWERS) }
     }
 
     pub fn state(&self) -> BreakerState {
         match *self.lock() {
-            Inner::Closed => BreakerState::Closed,
+            Inner::Closed { .. } => BreakerState::Closed,
             Inner::Open { .. } => BreakerState::Open,
             Inner::Probing { .. } => BreakerState::Probing,
         }
@@ -61,7 +76,7 @@ impl Breaker {
         let now = Instant::now();
         let mut inner = self.lock();
         let probe = match *inner {
-            Inner::Closed => false,
+            Inner::Closed { .. } => false,
             Inner::Open { until, .. } if until > now => return Err(until - now),
             Inner::Probing { since, .. } if now - since < PROBE_PATIENCE => {
                 return Err(FIRST_PAUSE);
@@ -77,7 +92,7 @@ impl Breaker {
     /// How long there is no point in sending; nothing when it is closed or a probe is due.
     pub fn closed_for(&self) -> Duration {
         match *self.lock() {
-            Inner::Closed => Duration::ZERO,
+            Inner::Closed { .. } => Duration::ZERO,
             Inner::Open { until, .. } => until.saturating_duration_since(Instant::now()),
             Inner::Probing { .. } => FIRST_PAUSE,
         }
@@ -88,8 +103,8 @@ impl Breaker {
     }
 
     fn answered(&self) {
-        let before = std::mem::replace(&mut *self.lock(), Inner::Closed);
-        if !matches!(before, Inner::Closed) {
+        let before = std::mem::replace(&mut *self.lock(), ANSWERS);
+        if !matches!(before, Inner::Closed { .. }) {
             tracing::info!(destination = %self.destination, "available again");
         }
     }
@@ -97,17 +112,28 @@ impl Breaker {
     fn unavailable(&self, failure: &Failure, probe: bool) {
         let mut inner = self.lock();
         let pause = match *inner {
-            Inner::Closed => FIRST_PAUSE,
+            Inner::Closed { .. } => FIRST_PAUSE,
             Inner::Probing { pause, .. } if probe => (pause * 2).min(LONGEST_PAUSE),
             // The others of a batch that failed together say nothing new.
             Inner::Open { .. } | Inner::Probing { .. } => return,
         };
-        if matches!(*inner, Inner::Closed) {
+        if matches!(*inner, Inner::Closed { .. }) {
             tracing::warn!(destination = %self.destination, error_code = failure.error_code, reason = failure.message,
                 "unavailable: nothing is sent there until a probe gets through");
         }
         let wait = failure.retry_after.unwrap_or_default().min(LONGEST_RETRY_AFTER).max(pause);
         *inner = Inner::Open { until: Instant::now() + wait, pause };
+    }
+
+    /// One row without an answer may be that row's fault; several in a row are not.
+    fn silent(&self, failure: &Failure) {
+        if let Inner::Closed { silences } = &mut *self.lock() {
+            *silences += 1;
+            if *silences < SILENCES {
+                return;
+            }
+        }
+        self.unavailable(failure, false);
     }
 
     /// A probe that found out nothing: wait as long as before.
@@ -129,6 +155,8 @@ impl Permit {
         match outcome {
             Outcome::Delivered { .. } => self.breaker.answered(),
             Outcome::Refused(_) if self.probe => self.breaker.answered(),
+            Outcome::Retry(failure) if failure.answered => self.breaker.answered(),
+            Outcome::Retry(failure) if !self.probe => self.breaker.silent(failure),
             Outcome::Unavailable { failure, .. } => {
                 self.breaker.unavailable(failure, self.probe);
             }
@@ -229,5 +257,26 @@ mod tests {
         let_the_pause_pass(&breaker);
         breaker.permit().unwrap().record(&Outcome::NotSent);
         assert_eq!(breaker.state(), BreakerState::Open);
+    }
+
+    #[test]
+    fn a_destination_that_never_answers_opens_it_and_an_answer_starts_the_count_again() {
+        let breaker = breaker();
+        let silence = || Outcome::Retry(Failure::new("HTTP_TIMEOUT", "no answer"));
+        let mut busy = Failure::new("HTTP_409", "busy");
+        busy.answered = true;
+        for answer in [delivered(), Outcome::Retry(busy.clone())] {
+            for outcome in vec![silence(); 4].into_iter().chain([answer]) {
+                breaker.permit().unwrap().record(&outcome);
+            }
+            assert_eq!(breaker.state(), BreakerState::Closed);
+        }
+        for _ in 0..5 {
+            breaker.permit().unwrap().record(&silence());
+        }
+        assert_eq!(breaker.state(), BreakerState::Open);
+        let_the_pause_pass(&breaker);
+        breaker.permit().unwrap().record(&Outcome::Retry(busy));
+        assert_eq!(breaker.state(), BreakerState::Closed);
     }
 }

@@ -140,8 +140,8 @@ impl Lane {
     /// ignored.
     pub fn report(&self, index: usize, outcome: Outcome) {
         let outcome = match outcome {
-            // A probe does not count: the destination was unavailable before it.
-            Outcome::Retry(failure) if self.permit.is_probe() => {
+            // A probe that gets no answer does not count: the destination was unavailable before it.
+            Outcome::Retry(failure) if self.permit.is_probe() && !failure.answered => {
                 Outcome::Unavailable { failure, maybe_sent: true }
             }
             outcome => outcome,

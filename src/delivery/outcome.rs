@@ -27,6 +27,8 @@ pub struct Failure {
     pub rail_code: Option<String>,
     /// How long the rail asks us to wait.
     pub retry_after: Option<Duration>,
+    /// Whether the destination said so itself: then it is there.
+    pub answered: bool,
 }
 
 impl Failure {
@@ -36,6 +38,7 @@ impl Failure {
             message: message.into(),
             rail_code: None,
             retry_after: None,
+            answered: false,
         }
     }
 }

@@ -103,8 +103,10 @@ mod tests {
         assert_eq!(members(&parse(ENVELOPE)), keys);
 
         let sql = include_str!("../../sql/functions/write_dead_letter.sql");
-        let headers: BTreeSet<&str> =
+        let mut headers: BTreeSet<&str> =
             sql.split('\'').filter(|quoted| quoted.starts_with("dlq_")).collect();
+        // The rail adds this one, where the letter was too large.
+        headers.insert("dlq_shortened");
         assert_eq!(members(&parse(DLQ_RECORD)["properties"]["headers"]), headers);
     }
 

@@ -5,7 +5,7 @@ use crate::rows::{all_done, check_order, count, enqueue, wait_for};
 use crate::support::proxy::{Mode, Proxy};
 use crate::support::{Database, Topic};
 
-const COUNTED: &str =
+pub(crate) const COUNTED: &str =
     "SELECT count(*) FROM outbox.payment_outbox_attempts WHERE state = 'RETRYABLE' AND counted";
 
 pub(crate) async fn nothing_failed_or_counted(database: &Database) {

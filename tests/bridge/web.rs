@@ -10,7 +10,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
 
-use crate::outages::nothing_failed_or_counted;
+use crate::outages::{COUNTED, nothing_failed_or_counted};
 use crate::process::Setup;
 use crate::rows::{all_done, count, enqueue, wait_for};
 use crate::support::Database;
@@ -18,7 +18,8 @@ use crate::support::Database;
 /// A bank that does as it is told, and remembers who asked.
 #[derive(Clone)]
 pub(crate) struct Bank {
-    answer: Arc<Mutex<StatusCode>>,
+    /// Nothing while it takes requests and never answers.
+    answer: Arc<Mutex<Option<StatusCode>>>,
     requests: Arc<Mutex<Vec<(HeaderMap, Bytes)>>>,
     url: String,
 }
@@ -27,7 +28,7 @@ impl Bank {
     pub(crate) async fn open(answer: StatusCode) -> Self {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let bank = Self {
-            answer: Arc::new(Mutex::new(answer)),
+            answer: Arc::new(Mutex::new(Some(answer))),
             requests: Arc::default(),
             url: format!("http://{}/payments", listener.local_addr().unwrap()),
         };
@@ -37,7 +38,11 @@ impl Bank {
     }
 
     pub(crate) fn answer(&self, status: StatusCode) {
-        *self.answer.lock().unwrap() = status;
+        *self.answer.lock().unwrap() = Some(status);
+    }
+
+    fn hang(&self) {
+        *self.answer.lock().unwrap() = None;
     }
 
     fn requests(&self) -> Vec<(HeaderMap, Bytes)> {
@@ -64,7 +69,11 @@ impl Bank {
 
 async fn pay(State(bank): State<Bank>, headers: HeaderMap, body: Bytes) -> StatusCode {
     bank.requests.lock().unwrap().push((headers, body));
-    *bank.answer.lock().unwrap()
+    let answer = *bank.answer.lock().unwrap();
+    match answer {
+        Some(status) => status,
+        None => std::future::pending().await,
+    }
 }
 
 fn header<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
@@ -137,6 +146,23 @@ async fn a_bank_that_is_down_for_longer_than_any_number_of_retries_fails_and_cou
     }
     assert_eq!(count(&database, "DISPATCHED").await, 9);
     nothing_failed_or_counted(&database).await;
+}
+
+/// Nobody knows of the first rows whether they were booked, so they count; then it is down.
+#[tokio::test]
+async fn a_bank_that_never_answers_counts_as_down_and_gets_everything_afterwards() {
+    let (database, bank) = (Database::new().await, Bank::open(StatusCode::OK).await);
+    bank.hang();
+    let bridge = bank.setup(&database).await.and("timeout_seconds = 1\n").run();
+    enqueue(&database.connect().await, "bank", 8, 16).await;
+    bridge.logged("unavailable").await;
+    wait_for(&database, "SELECT count(*) >= 2 FROM outbox.payment_outbox_attempts WHERE state = 'RETRYABLE' AND NOT counted").await;
+    bank.answer(StatusCode::OK);
+    all_done(&database).await;
+    assert_eq!(count(&database, "FAILED").await, 0);
+    assert_eq!(count(&database, "DISPATCHED").await, 16);
+    let counted: i64 = database.connect().await.query_one(COUNTED, &[]).await.unwrap().get(0);
+    assert!((5..=8).contains(&counted), "{counted} attempts were counted");
 }
 
 #[tokio::test]

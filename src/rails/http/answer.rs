@@ -78,6 +78,7 @@ impl Judge {
                 .retry_after
                 .as_deref()
                 .and_then(|value| retry_after::parse(value, now)),
+            answered: true,
         };
         Outcome::failed(class, failure, true)
     }
@@ -127,6 +128,7 @@ mod tests {
     fn refused(error_code: &str, message: &str, rail_code: Option<&str>) -> Outcome {
         let mut failure = Failure::new(error_code, message);
         failure.rail_code = rail_code.map(str::to_owned);
+        failure.answered = true;
         Outcome::Refused(failure)
     }
 
