@@ -4,7 +4,7 @@ CREATE OR REPLACE FUNCTION outbox.claim_outbox_batch(
 ) RETURNS TABLE (
   outbox_id uuid, instruction_id text, participant_id text, sequence_id bigint, idempotency_key text, rail_type text,
   payload jsonb, attempt_count integer, lease_token uuid, lease_expires_at timestamptz, headers jsonb, tenant_id uuid,
-  created_at timestamptz, claimed_at timestamptz, replay_of uuid, dead_letter_of uuid, zombie_count bigint, turn_id bigint)
+  created_at timestamptz, claimed_at timestamptz, replay_of uuid, dead_letter_of uuid, zombie_count bigint, turn_id bigint, in_doubt_since timestamptz)
 LANGUAGE plpgsql SECURITY DEFINER ROWS 500
 SET search_path = pg_catalog, pg_temp
 SET enable_seqscan = off
@@ -68,7 +68,12 @@ BEGIN
            CASE WHEN p.attempt_count < 2 THEN 0 ELSE (
              SELECT count(*) FROM outbox.payment_outbox_attempts AS a
              WHERE a.outbox_id = p.outbox_id AND a.state = 'ZOMBIE_REQUEUE') END,
-           p.turn_id
+           p.turn_id,
+           -- Since when it may be with the rail under its key, in an earlier attempt or as the row it replays.
+           CASE WHEN p.attempt_count > 0 OR p.replay_of IS NOT NULL THEN (
+             SELECT min(a.created_at) FROM outbox.payment_outbox_attempts AS a
+             WHERE a.instruction_id = p.instruction_id AND a.idempotency_key = p.idempotency_key
+               AND a.rail_type = p.rail_type AND a.state IN ('RETRYABLE', 'ZOMBIE_REQUEUE')) END
     FROM unnest(v_ids) WITH ORDINALITY AS i (outbox_id, n)
     CROSS JOIN LATERAL (SELECT * FROM outbox.payment_outbox_pending AS p WHERE p.outbox_id = i.outbox_id OFFSET 0) AS p
     ORDER BY i.n;

@@ -10,9 +10,13 @@ AS $$
 DECLARE
   v_done record;
 BEGIN
-  SELECT * INTO v_done FROM outbox.complete_outbox_batch(
-    p_worker_id, ARRAY[p_outbox_id], ARRAY[p_lease_token], ARRAY[p_state], ARRAY[p_rail_reference], ARRAY[p_rail_code],
-    ARRAY[p_error_code], ARRAY[p_error_message], ARRAY[p_latency_ms], ARRAY[p_retry_delay_seconds], ARRAY[p_counted]);
+  -- One row has no others to hold up, so it waits for its lane.
+  LOOP
+    SELECT * INTO v_done FROM outbox.complete_outbox_batch(
+      p_worker_id, ARRAY[p_outbox_id], ARRAY[p_lease_token], ARRAY[p_state], ARRAY[p_rail_reference], ARRAY[p_rail_code],
+      ARRAY[p_error_code], ARRAY[p_error_message], ARRAY[p_latency_ms], ARRAY[p_retry_delay_seconds], ARRAY[p_counted]);
+    EXIT WHEN v_done.refusal IS DISTINCT FROM 'P7013';
+  END LOOP;
   IF v_done.refusal IS NOT NULL THEN
     PERFORM outbox.raise_refusal(v_done.refusal, p_outbox_id, p_state);
   END IF;

@@ -16,14 +16,15 @@ AS $$
 #variable_conflict use_column
 DECLARE
   v_turns bigint[];
+  v_busy  uuid[];
   v_now   timestamptz;
 BEGIN
   PERFORM outbox.check_worker(p_worker_id);
   PERFORM outbox.check_outcomes(p_outbox_ids, p_lease_tokens, p_states,
     ARRAY[cardinality(p_rail_references), cardinality(p_rail_codes), cardinality(p_error_codes), cardinality(p_error_messages),
           cardinality(p_latencies_ms), cardinality(p_retry_delays_seconds), cardinality(p_counted)], p_latencies_ms, p_retry_delays_seconds);
-  v_turns := outbox.lock_leased_lanes(p_worker_id, p_outbox_ids);
-  -- Taken after the locks: a lease that ran out while we waited for them is lost.
+  SELECT l.turn_ids, l.busy_ids INTO v_turns, v_busy FROM outbox.lock_leased_lanes(p_worker_id, p_outbox_ids) AS l;
+  -- Taken after the locks: a lease that has run out by then is lost.
   v_now := outbox.clock();
 
   RETURN QUERY
@@ -61,6 +62,7 @@ BEGIN
            CASE WHEN e.outbox_id IS NOT NULL THEN NULL
                 WHEN a.state IS NULL OR a.state = 'ZOMBIE_REQUEUE' THEN 'P7003'
                 WHEN j.verdict = 'too early' THEN 'P7006'
+                WHEN a.outbox_id = ANY (v_busy) THEN 'P7013'
                 WHEN j.verdict IN ('record', 'blocked') OR EXISTS (
                   SELECT FROM outbox.payment_outbox_attempts AS t
                   WHERE t.outbox_id = a.outbox_id AND t.state IN ('DISPATCHED', 'FAILED')) THEN 'P7001'

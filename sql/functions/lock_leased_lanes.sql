@@ -1,5 +1,6 @@
--- Lane first, then its rows; lanes sorted by participant: the lock order of the whole contract.
-CREATE OR REPLACE FUNCTION outbox.lock_leased_lanes(p_worker_id text, p_outbox_ids uuid[]) RETURNS bigint[]
+-- Lane first, then its rows: the lock order of the whole contract. A lane that somebody else holds for
+-- long, an operator with an open transaction perhaps, must not hold up the outcomes of the others.
+CREATE OR REPLACE FUNCTION outbox.lock_leased_lanes(p_worker_id text, p_outbox_ids uuid[], OUT turn_ids bigint[], OUT busy_ids uuid[])
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -7,12 +8,20 @@ DECLARE
   v_turns bigint[] := ARRAY(
     SELECT DISTINCT p.turn_id FROM outbox.payment_outbox_pending AS p
     WHERE p.outbox_id = ANY (p_outbox_ids) AND p.claimed_by = p_worker_id);
+  v_lanes bigint[] := ARRAY(
+    SELECT l.lane_id FROM outbox.payment_outbox_lanes AS l
+    WHERE l.lane_id = ANY (ARRAY(SELECT t.lane_id FROM outbox.payment_outbox_turns AS t WHERE t.turn_id = ANY (v_turns)))
+    FOR NO KEY UPDATE SKIP LOCKED);
 BEGIN
-  PERFORM FROM outbox.payment_outbox_lanes AS l
-  WHERE l.lane_id = ANY (ARRAY(SELECT t.lane_id FROM outbox.payment_outbox_turns AS t WHERE t.turn_id = ANY (v_turns)))
-  ORDER BY l.participant_id, l.rail_type, l.solo_sequence_id
-  FOR NO KEY UPDATE;
-  RETURN v_turns;
+  turn_ids := v_turns;
+  busy_ids := '{}';
+  IF cardinality(v_lanes) < cardinality(v_turns) THEN
+    v_lanes := v_lanes || outbox.await_lanes(v_turns, v_lanes);
+    turn_ids := ARRAY(SELECT t.turn_id FROM outbox.payment_outbox_turns AS t WHERE t.turn_id = ANY (v_turns) AND t.lane_id = ANY (v_lanes));
+    busy_ids := ARRAY(
+      SELECT p.outbox_id FROM outbox.payment_outbox_pending AS p
+      WHERE p.outbox_id = ANY (p_outbox_ids) AND p.claimed_by = p_worker_id AND p.turn_id <> ALL (turn_ids));
+  END IF;
 END
 $$;
-COMMENT ON FUNCTION outbox.lock_leased_lanes(text, uuid[]) IS 'Locks the lanes in which a worker holds any of these rows, and returns their turns.';
+COMMENT ON FUNCTION outbox.lock_leased_lanes(text, uuid[]) IS 'Locks the lanes in which a worker holds any of these rows, and returns their turns, and the rows whose lanes somebody else has locked for long.';

@@ -9,10 +9,11 @@ AS $$
 #variable_conflict use_column
 DECLARE
   v_turns   bigint[];
+  v_busy    uuid[];
   v_expires timestamptz;
 BEGIN
   PERFORM outbox.check_worker(p_worker_id), outbox.check_lease_seconds(p_lease_seconds);
-  v_turns := outbox.lock_leased_lanes(p_worker_id, p_outbox_ids);
+  SELECT l.turn_ids, l.busy_ids INTO v_turns, v_busy FROM outbox.lock_leased_lanes(p_worker_id, p_outbox_ids) AS l;
   v_expires := outbox.clock() + p_lease_seconds * interval '1 second';
 
   RETURN QUERY
@@ -28,6 +29,7 @@ BEGIN
     UPDATE outbox.payment_outbox_turns AS t SET due_at = GREATEST(t.due_at, v_expires)
     WHERE t.turn_id = ANY (ARRAY(SELECT DISTINCT h.turn_id FROM held AS h WHERE h.lane_asked)))
   SELECT r.outbox_id, r.lease_expires_at FROM renewed AS r WHERE r.asked;
+  RETURN QUERY SELECT b, NULL::timestamptz FROM unnest(v_busy) AS b;
 END
 $$;
-COMMENT ON FUNCTION outbox.renew_outbox_leases(text, uuid[], uuid[], integer) IS 'A longer lease for rows still owned, with the rest of their lanes. Returns the rows that were renewed; the others are lost.';
+COMMENT ON FUNCTION outbox.renew_outbox_leases(text, uuid[], uuid[], integer) IS 'A longer lease for rows still owned, with the rest of their lanes. Returns the rows that were renewed, and without a time those whose lane somebody else has locked: ask again. The others are lost.';

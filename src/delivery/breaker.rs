@@ -12,7 +12,8 @@ const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(300);
 /// A probe that says nothing for this long does not hold up the next one.
 const PROBE_PATIENCE: Duration = Duration::from_secs(60);
 
-/// After so many rows in a row without an answer, nobody is there to answer.
+/// After so many rows in a row without an answer, each of another lane than the one before, nobody is
+/// there to answer. The silences of a single lane may be its row's fault, and count as its attempts.
 const SILENCES: u32 = 5;
 
 /// What the breaker of a destination does.
@@ -33,11 +34,12 @@ pub struct Breaker {
     inner: Mutex<Inner>,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 enum Inner {
-    /// How many of the last rows got no answer.
+    /// How many of the last rows got no answer, and whose was the last.
     Closed {
         silences: u32,
+        last: Option<Arc<str>>,
     },
     Open {
         until: Instant,
@@ -49,7 +51,7 @@ enum Inner {
     },
 }
 
-const ANSWERS: Inner = Inner::Closed { silences: 0 };
+const ANSWERS: Inner = Inner::Closed { silences: 0, last: None };
 
 /// The right to send one lane to a destination, and the duty to say what came of it.
 #[derive(Debug, Clone)]
@@ -64,7 +66,7 @@ impl Breaker {
     }
 
     pub fn state(&self) -> BreakerState {
-        match *self.lock() {
+        match &*self.lock() {
             Inner::Closed { .. } => BreakerState::Closed,
             Inner::Open { .. } => BreakerState::Open,
             Inner::Probing { .. } => BreakerState::Probing,
@@ -94,6 +96,7 @@ impl Breaker {
         match *self.lock() {
             Inner::Closed { .. } => Duration::ZERO,
             Inner::Open { until, .. } => until.saturating_duration_since(Instant::now()),
+            Inner::Probing { since, .. } if since.elapsed() >= PROBE_PATIENCE => Duration::ZERO,
             Inner::Probing { .. } => FIRST_PAUSE,
         }
     }
@@ -125,15 +128,25 @@ impl Breaker {
         *inner = Inner::Open { until: Instant::now() + wait, pause };
     }
 
-    /// One row without an answer may be that row's fault; several in a row are not.
-    fn silent(&self, failure: &Failure) {
-        if let Inner::Closed { silences } = &mut *self.lock() {
-            *silences += 1;
+    fn silent(&self, failure: &Failure, lane: &Arc<str>) {
+        if let Inner::Closed { silences, last } = &mut *self.lock() {
+            if last.as_ref() != Some(lane) {
+                *silences += 1;
+                *last = Some(Arc::clone(lane));
+            }
             if *silences < SILENCES {
                 return;
             }
         }
         self.unavailable(failure, false);
+    }
+
+    /// Somebody is there, although what was sent before may have found nobody.
+    fn spoke(&self) {
+        let mut inner = self.lock();
+        if matches!(*inner, Inner::Closed { .. }) {
+            *inner = ANSWERS;
+        }
     }
 
     /// A probe that found out nothing: wait as long as before.
@@ -146,17 +159,24 @@ impl Breaker {
 }
 
 impl Permit {
+    /// Whether it still holds: what has found out meanwhile that the destination is down speaks for all.
+    pub(super) fn holds(&self) -> bool {
+        self.probe || self.breaker.state() == BreakerState::Closed
+    }
+
     /// Whether this is the one row that finds out: nothing else of the lane may go with it.
     pub fn is_probe(&self) -> bool {
         self.probe
     }
 
-    pub(super) fn record(&self, outcome: &Outcome) {
+    /// What became of a row of this lane.
+    pub(super) fn record(&self, outcome: &Outcome, lane: &Arc<str>) {
         match outcome {
             Outcome::Delivered { .. } => self.breaker.answered(),
             Outcome::Refused(_) if self.probe => self.breaker.answered(),
-            Outcome::Retry(failure) if failure.answered => self.breaker.answered(),
-            Outcome::Retry(failure) if !self.probe => self.breaker.silent(failure),
+            Outcome::Retry(failure) if failure.answered && self.probe => self.breaker.answered(),
+            Outcome::Retry(failure) if failure.answered => self.breaker.spoke(),
+            Outcome::Retry(failure) if !self.probe => self.breaker.silent(failure, lane),
             Outcome::Unavailable { failure, .. } => {
                 self.breaker.unavailable(failure, self.probe);
             }
@@ -172,7 +192,12 @@ impl Permit {
         }
     }
 
-    /// How long a row that was not sent stays away.
+    /// How long a row stays away that the lane stopped before.
+    pub(super) fn stays_away(&self) -> Duration {
+        self.breaker.closed_for()
+    }
+
+    /// How long a row that found nobody stays away.
     pub(super) fn delay(&self) -> Duration {
         self.breaker.closed_for().max(FIRST_PAUSE)
     }
@@ -184,6 +209,10 @@ mod tests {
 
     fn breaker() -> Arc<Breaker> {
         Arc::new(Breaker::new("payments".into()))
+    }
+
+    fn lane(name: &str) -> Arc<str> {
+        name.into()
     }
 
     fn down() -> Outcome {
@@ -205,14 +234,14 @@ mod tests {
     #[test]
     fn it_opens_at_once_and_lets_one_probe_through_after_a_pause() {
         let breaker = breaker();
-        breaker.permit().unwrap().record(&down());
+        breaker.permit().unwrap().record(&down(), &lane("a"));
         assert_eq!(breaker.state(), BreakerState::Open);
         assert!(breaker.permit().is_err());
         let_the_pause_pass(&breaker);
         let probe = breaker.permit().unwrap();
         assert!(probe.is_probe());
         assert!(breaker.permit().is_err(), "one probe at a time");
-        probe.record(&delivered());
+        probe.record(&delivered(), &lane("a"));
         assert_eq!(breaker.state(), BreakerState::Closed);
         assert!(!breaker.permit().unwrap().is_probe());
     }
@@ -220,10 +249,10 @@ mod tests {
     #[test]
     fn a_failed_probe_doubles_the_pause_up_to_its_bound() {
         let breaker = breaker();
-        breaker.permit().unwrap().record(&down());
+        breaker.permit().unwrap().record(&down(), &lane("a"));
         for expected in [2, 4, 8, 16, 30, 30] {
             let_the_pause_pass(&breaker);
-            breaker.permit().unwrap().record(&down());
+            breaker.permit().unwrap().record(&down(), &lane("a"));
             let pause = breaker.closed_for();
             assert!(pause <= Duration::from_secs(expected), "{pause:?}");
             assert!(pause > Duration::from_secs(expected) - FIRST_PAUSE, "{pause:?}");
@@ -235,7 +264,7 @@ mod tests {
         let breaker = breaker();
         let permits: Vec<Permit> = (0..10).map(|_| breaker.permit().unwrap()).collect();
         for permit in &permits {
-            permit.record(&down());
+            permit.record(&down(), &lane("a"));
         }
         assert!(breaker.closed_for() <= FIRST_PAUSE);
     }
@@ -245,7 +274,10 @@ mod tests {
         let breaker = breaker();
         let mut failure = Failure::new("HTTP_503", "busy");
         failure.retry_after = Some(Duration::from_secs(86_400));
-        breaker.permit().unwrap().record(&Outcome::Unavailable { failure, maybe_sent: true });
+        breaker
+            .permit()
+            .unwrap()
+            .record(&Outcome::Unavailable { failure, maybe_sent: true }, &lane("a"));
         assert!(breaker.closed_for() <= LONGEST_RETRY_AFTER);
         assert!(breaker.closed_for() > LONGEST_RETRY_AFTER - FIRST_PAUSE);
     }
@@ -253,30 +285,57 @@ mod tests {
     #[test]
     fn a_probe_that_finds_out_nothing_does_not_close_it() {
         let breaker = breaker();
-        breaker.permit().unwrap().record(&down());
+        breaker.permit().unwrap().record(&down(), &lane("a"));
         let_the_pause_pass(&breaker);
-        breaker.permit().unwrap().record(&Outcome::NotSent);
+        breaker.permit().unwrap().record(&Outcome::NotSent, &lane("a"));
         assert_eq!(breaker.state(), BreakerState::Open);
     }
 
     #[test]
     fn a_destination_that_never_answers_opens_it_and_an_answer_starts_the_count_again() {
         let breaker = breaker();
-        let silence = || Outcome::Retry(Failure::new("HTTP_TIMEOUT", "no answer"));
+        let silence = Outcome::Retry(Failure::new("HTTP_TIMEOUT", "no answer"));
         let mut busy = Failure::new("HTTP_409", "busy");
         busy.answered = true;
-        for answer in [delivered(), Outcome::Retry(busy.clone())] {
-            for outcome in vec![silence(); 4].into_iter().chain([answer]) {
-                breaker.permit().unwrap().record(&outcome);
-            }
+        let busy = Outcome::Retry(busy);
+        let send = |outcome: &Outcome, name: &str| {
+            breaker.permit().unwrap().record(outcome, &lane(name));
+        };
+        for answer in [&delivered(), &busy] {
+            ["a", "b", "c", "d"].into_iter().for_each(|name| send(&silence, name));
+            send(answer, "a");
             assert_eq!(breaker.state(), BreakerState::Closed);
         }
-        for _ in 0..5 {
-            breaker.permit().unwrap().record(&silence());
-        }
+        ["a", "b", "c", "d", "e"].into_iter().for_each(|name| send(&silence, name));
         assert_eq!(breaker.state(), BreakerState::Open);
         let_the_pause_pass(&breaker);
-        breaker.permit().unwrap().record(&Outcome::Retry(busy));
+        send(&busy, "a");
         assert_eq!(breaker.state(), BreakerState::Closed);
+    }
+
+    #[test]
+    fn one_lane_that_gets_no_answer_does_not_speak_for_all() {
+        let breaker = breaker();
+        let silence = Outcome::Retry(Failure::new("HTTP_TIMEOUT", "no answer"));
+        for _ in 0..20 {
+            breaker.permit().unwrap().record(&silence, &lane("a"));
+        }
+        assert_eq!(breaker.state(), BreakerState::Closed);
+    }
+
+    #[test]
+    fn a_permit_holds_until_the_breaker_opens_and_that_of_a_probe_longer() {
+        let breaker = breaker();
+        let early = breaker.permit().unwrap();
+        assert!(early.holds());
+        breaker.permit().unwrap().record(&down(), &lane("a"));
+        assert!(!early.holds());
+        let_the_pause_pass(&breaker);
+        assert!(breaker.permit().unwrap().holds());
+        // An answer to what was sent before does not close what has opened since.
+        let mut busy = Failure::new("HTTP_409", "busy");
+        busy.answered = true;
+        early.record(&Outcome::Retry(busy), &lane("a"));
+        assert_eq!(breaker.state(), BreakerState::Probing);
     }
 }

@@ -128,7 +128,9 @@ impl Lane {
 
     /// Whether a row may be sent now by a rail that takes at most `longest` for it.
     pub fn may_send(&self, longest: Duration) -> bool {
-        !self.stopping.load(Ordering::Relaxed) && self.lease.covers(longest + TO_WRITE_DOWN)
+        !self.stopping.load(Ordering::Relaxed)
+            && self.permit.holds()
+            && self.lease.covers(longest + TO_WRITE_DOWN)
     }
 
     /// Whether the rows behind one with this outcome may be sent.
@@ -162,7 +164,7 @@ impl Lane {
         }
         if tells {
             // Before it is passed on: a row that goes back stays away as long as the breaker says.
-            self.permit.record(&outcome);
+            self.permit.record(&outcome, &self.key);
         }
         progress.outcomes[index] = Some((outcome, Instant::now()));
         progress.unreported -= 1;
@@ -200,9 +202,15 @@ impl Lane {
         let Some((outcome, at)) = &progress.outcomes[index] else { return };
         let row = &self.rows[index];
         let settlement = match outcome {
-            Outcome::NotSent => Settlement::Release { delay: Duration::ZERO },
+            Outcome::NotSent => Settlement::Release { delay: self.permit.stays_away() },
             Outcome::Unavailable { failure, maybe_sent: false } => {
                 Settlement::Release { delay: failure.retry_after.unwrap_or(self.permit.delay()) }
+            }
+            // It is due when the destination is looked at again, however often it was tried.
+            Outcome::Unavailable { failure, maybe_sent: true } if failure.retry_after.is_none() => {
+                let mut failure = failure.clone();
+                failure.retry_after = Some(self.permit.delay());
+                Settlement::Outcome(Outcome::Unavailable { failure, maybe_sent: true })
             }
             other => Settlement::Outcome(other.clone()),
         };
@@ -250,6 +258,7 @@ mod tests {
             attempt_no: 1,
             zombie_count: 0,
             turn_id: 1,
+            in_doubt_since: None,
             created_at: std::time::SystemTime::now(),
         }
     }

@@ -26,6 +26,8 @@ const BATCH: usize = 1_000;
 /// How long an outcome waits for company: as long as the last batch took to write, within these
 /// bounds, so that a busy database gets fewer and larger batches.
 const GATHER: std::ops::Range<Duration> = Duration::from_millis(2)..Duration::from_millis(25);
+/// When a lane that somebody else has locked is looked at again.
+const BUSY_PAUSE: Duration = Duration::from_millis(250);
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
@@ -67,76 +69,58 @@ impl Completer {
     }
 
     async fn write(self: Arc<Self>, mut queue: mpsc::UnboundedReceiver<Settled>) {
-        let mut batch = Vec::with_capacity(BATCH);
+        let mut items = Vec::with_capacity(BATCH);
+        // What somebody else's lock on its lane kept from being written stays in front of what is new.
+        let mut batch = Batch::default();
         let mut gather = GATHER.start;
-        while queue.recv_many(&mut batch, BATCH).await > 0 {
-            if batch.len() < BATCH {
-                tokio::time::sleep(gather).await;
-                while batch.len() < BATCH {
-                    match queue.try_recv() {
-                        Ok(item) => batch.push(item),
-                        Err(_) => break,
-                    }
-                }
-            }
+        while receive(&mut queue, &mut items, batch.is_empty(), gather).await {
+            let waited = !batch.is_empty();
+            items.drain(..).for_each(|item| batch.add(item));
             failpoint("acknowledged");
             let began = Instant::now();
-            self.write_batch(std::mem::take(&mut batch)).await;
+            batch = self.write_batch(batch).await;
+            if !batch.is_empty() && !waited {
+                tracing::warn!(
+                    "somebody else has locked a lane: its outcomes wait, the others do not"
+                );
+            }
             gather = began.elapsed().clamp(GATHER.start, GATHER.end);
         }
     }
 
-    async fn write_batch(&self, batch: Vec<Settled>) {
-        let mut entries = Vec::with_capacity(batch.len());
-        let mut releases: Vec<Release> = Vec::new();
-        for item in batch {
-            let Settled { outbox_id, lease_token, rail, lane, latency, age, settlement, slot } =
-                item;
-            match settlement {
-                Settlement::Outcome(outcome) => {
-                    let row = ledger::row(outbox_id, lease_token, latency, outcome);
-                    if let Some(code) = &row.error_code {
-                        metrics::rail_error(&rail, code);
-                    }
-                    entries.push(Entry {
-                        row,
-                        rail,
-                        participant_id: lane,
-                        latency,
-                        age,
-                        _slot: slot,
-                    });
-                }
-                Settlement::Release { delay } => {
-                    Release::add(&mut releases, delay, (outbox_id, lease_token), slot);
-                }
-            }
-        }
-        if !entries.is_empty() {
+    /// Returns what is to be asked for again.
+    async fn write_batch(&self, batch: Batch) -> Batch {
+        let mut busy = Batch::default();
+        if !batch.entries.is_empty() {
             failpoint("before_completion");
-            self.complete(&entries).await;
+            busy.entries = self.complete(batch.entries).await;
             failpoint("after_completion");
         }
-        drop(entries);
-        for release in releases {
+        for release in batch.releases {
             failpoint("releasing");
-            self.release(&release).await;
+            busy.releases.extend(self.release(release).await);
         }
+        busy
     }
 
-    async fn complete(&self, entries: &[Entry]) {
+    async fn complete(&self, entries: Vec<Entry>) -> Vec<Entry> {
         let rows: Vec<&OutcomeRow> = entries.iter().map(|entry| &entry.row).collect();
         match self.insist(|| self.store.complete(&self.worker_id, &rows)).await {
             Ok(recorded) => {
-                self.tell(entries, &recorded);
+                self.tell(&entries, &recorded);
                 // The lanes are free, and may have more rows.
                 self.wake.now();
+                let busy =
+                    |(entry, recorded): (Entry, Recorded)| recorded.is_busy().then_some(entry);
+                entries.into_iter().zip(recorded).filter_map(busy).collect()
             }
             // One of them is at fault: the others must not pay for it.
             Err(error) if rows.len() > 1 && (error.is_about_data() || error.is_integrity()) => {
+                let mut busy = Vec::new();
                 for entry in entries {
-                    Box::pin(self.complete(std::slice::from_ref(entry))).await;
+                    busy.extend(Box::pin(self.complete(vec![entry])).await);
                 }
+                busy
             }
             Err(error) => {
                 let outbox_ids: Vec<Uuid> = rows.iter().map(|row| row.outbox_id).take(10).collect();
@@ -144,6 +128,7 @@ impl Completer {
                 if error.is_integrity() {
                     metrics::integrity_violation();
                 }
+                Vec::new()
             }
         }
     }
@@ -164,6 +149,7 @@ impl Completer {
                         ledger::log_failure(entry);
                     }
                 }
+                (None, _) if recorded.is_busy() => {}
                 (None, refusal) => {
                     let code = refusal.as_deref().unwrap_or("unknown");
                     metrics::concurrency_event(code);
@@ -173,15 +159,18 @@ impl Completer {
         }
     }
 
-    async fn release(&self, release: &Release) {
+    /// Returns what is to be asked for again.
+    async fn release(&self, release: Release) -> Option<Release> {
         let call = || self.store.release(&self.worker_id, &release.leases, release.delay_seconds);
         match self.insist(call).await {
-            Ok(_) => {
+            Ok(busy) => {
                 let seconds = u64::try_from(release.delay_seconds).unwrap_or(0);
                 self.wake.at(Instant::now() + Duration::from_secs(seconds));
+                release.only(&busy)
             }
             Err(error) => {
                 tracing::error!(%error, rows = release.leases.len(), "leases could not be given back; they will expire");
+                None
             }
         }
     }
@@ -211,6 +200,72 @@ impl Completer {
     }
 }
 
+/// Waits for outcomes, and a little for their company. Says when there will be none any more.
+async fn receive(
+    queue: &mut mpsc::UnboundedReceiver<Settled>,
+    items: &mut Vec<Settled>,
+    nothing_waits: bool,
+    gather: Duration,
+) -> bool {
+    if nothing_waits {
+        if queue.recv_many(items, BATCH).await == 0 {
+            return false;
+        }
+    } else if let Ok(0) = tokio::time::timeout(BUSY_PAUSE, queue.recv_many(items, BATCH)).await {
+        // Nobody sends any more, but what waits is still to be written.
+        tokio::time::sleep(BUSY_PAUSE).await;
+    }
+    if items.len() < BATCH && !items.is_empty() {
+        tokio::time::sleep(gather).await;
+        while items.len() < BATCH {
+            match queue.try_recv() {
+                Ok(item) => items.push(item),
+                Err(_) => break,
+            }
+        }
+    }
+    true
+}
+
+/// What is written in one go.
+#[derive(Default)]
+struct Batch {
+    entries: Vec<Entry>,
+    releases: Vec<Release>,
+}
+
+impl Batch {
+    fn is_empty(&self) -> bool {
+        self.entries.is_empty() && self.releases.is_empty()
+    }
+
+    fn add(&mut self, item: Settled) {
+        let Settled { outbox_id, lease_token, rail, lane, latency, age, settlement, slot } = item;
+        match settlement {
+            Settlement::Outcome(outcome) => {
+                let row = ledger::row(outbox_id, lease_token, latency, outcome);
+                if let Some(code) = &row.error_code {
+                    metrics::rail_error(&rail, code);
+                }
+                let participant_id = lane;
+                self.entries.push(Entry { row, rail, participant_id, latency, age, _slot: slot });
+            }
+            Settlement::Release { delay } => {
+                let delay_seconds = whole_seconds(delay);
+                let same = |release: &&mut Release| release.delay_seconds == delay_seconds;
+                match self.releases.iter_mut().find(same) {
+                    Some(release) => release.add((outbox_id, lease_token), slot),
+                    None => {
+                        let mut release = Release::after(delay_seconds);
+                        release.add((outbox_id, lease_token), slot);
+                        self.releases.push(release);
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// Rows that are given back with the same delay.
 struct Release {
     delay_seconds: i32,
@@ -219,15 +274,24 @@ struct Release {
 }
 
 impl Release {
-    fn add(releases: &mut Vec<Self>, delay: Duration, lease: (Uuid, Uuid), slot: Taken) {
-        let delay_seconds = whole_seconds(delay);
-        match releases.iter_mut().find(|release| release.delay_seconds == delay_seconds) {
-            Some(release) => {
-                release.leases.push(lease);
-                release.slots.push(slot);
+    fn after(delay_seconds: i32) -> Self {
+        Self { delay_seconds, leases: Vec::new(), slots: Vec::new() }
+    }
+
+    fn add(&mut self, lease: (Uuid, Uuid), slot: Taken) {
+        self.leases.push(lease);
+        self.slots.push(slot);
+    }
+
+    /// What of it is busy, if anything.
+    fn only(self, busy: &[Uuid]) -> Option<Self> {
+        let mut left = Self::after(self.delay_seconds);
+        for (lease, slot) in self.leases.into_iter().zip(self.slots) {
+            if busy.contains(&lease.0) {
+                left.add(lease, slot);
             }
-            None => releases.push(Self { delay_seconds, leases: vec![lease], slots: vec![slot] }),
         }
+        (!left.leases.is_empty()).then_some(left)
     }
 }
 

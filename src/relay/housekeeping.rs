@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use tokio::sync::watch;
+use tokio::time::{Interval, MissedTickBehavior};
 
 use super::route::Route;
 use super::wake::Wake;
@@ -35,9 +36,8 @@ pub(super) struct Housekeeping {
 
 impl Housekeeping {
     pub(super) async fn run(self) {
-        let mut repair = tokio::time::interval(REPAIR_EVERY);
-        let mut upkeep = tokio::time::interval(UPKEEP_EVERY);
-        let mut look = tokio::time::interval(LOOK_EVERY);
+        let [mut repair, mut upkeep, mut look] =
+            [REPAIR_EVERY, UPKEEP_EVERY, LOOK_EVERY].map(every);
         loop {
             let (what, result) = tokio::select! {
                 _ = repair.tick() => ("repair", self.repair().await),
@@ -122,4 +122,11 @@ impl Housekeeping {
             result => result,
         }
     }
+}
+
+/// What was missed while the database, or we, were away is not made up for.
+fn every(period: Duration) -> Interval {
+    let mut interval = tokio::time::interval(period);
+    interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    interval
 }

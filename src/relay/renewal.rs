@@ -1,6 +1,5 @@
 //! Makes the leases of slow lanes longer.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -9,7 +8,7 @@ use uuid::Uuid;
 use super::dispatch::Dispatcher;
 use crate::admin::metrics;
 use crate::delivery::Lane;
-use crate::store::WorkerStore;
+use crate::store::{Renewed, WorkerStore};
 
 /// Lanes renewed in one call.
 const AT_ONCE: usize = 1_000;
@@ -54,18 +53,20 @@ impl Renewal {
         let leases: Vec<(Uuid, Uuid)> = lanes.iter().map(|(_, id, token)| (*id, *token)).collect();
         let asked_at = Instant::now();
         let seconds = i32::try_from(self.lease.as_secs()).unwrap_or(i32::MAX);
-        let ours: HashSet<Uuid> = match self.store.renew(&self.worker_id, &leases, seconds).await {
-            Ok(ours) => ours.into_iter().collect(),
+        let renewed = match self.store.renew(&self.worker_id, &leases, seconds).await {
+            Ok(renewed) => renewed,
             // The leases run on; a send that they do not cover is not begun.
             Err(error) => return tracing::warn!(%error, "leases could not be renewed"),
         };
         for (lane, outbox_id, _) in lanes {
-            if ours.contains(outbox_id) {
-                lane.lease().renew(asked_at, self.lease);
-            } else if !lane.unreported().is_empty() {
-                lane.lease().lose();
-                metrics::lease_lost();
-                tracing::info!(%outbox_id, "CONCURRENCY_EVENT: the lease of this lane is lost, nothing more of it is sent");
+            match renewed.get(outbox_id) {
+                Some(Renewed::Longer) => lane.lease().renew(asked_at, self.lease),
+                None if !lane.unreported().is_empty() => {
+                    lane.lease().lose();
+                    metrics::lease_lost();
+                    tracing::info!(%outbox_id, "CONCURRENCY_EVENT: the lease of this lane is lost, nothing more of it is sent");
+                }
+                Some(Renewed::Busy) | None => {}
             }
         }
     }

@@ -22,8 +22,8 @@ const HEARTBEAT: Duration = Duration::from_secs(5);
 /// claim afterwards.
 pub(super) struct Wake {
     woken: Notify,
-    /// When rows that we gave back or have to try again are due, in [`TICK`]s. Bounded, because no
-    /// delay is longer than a quarter of an hour.
+    /// When rows that we gave back or have to try again are due, in [`TICK`]s. Bounded, because
+    /// delays are: an hour at most.
     times: Mutex<BTreeSet<u64>>,
     base: Instant,
     asleep: watch::Sender<bool>,
@@ -49,8 +49,7 @@ impl Wake {
         let after = time.saturating_duration_since(self.base).as_millis();
         let tick = u64::try_from(after.div_ceil(TICK.as_millis())).unwrap_or(u64::MAX);
         let mut times = self.times.lock().unwrap_or_else(PoisonError::into_inner);
-        times.insert(tick);
-        if times.first() == Some(&tick) {
+        if times.insert(tick) && times.first() == Some(&tick) {
             // It may be sleeping until a later time.
             self.woken.notify_one();
         }
@@ -141,5 +140,22 @@ async fn hold(key: &SleepKey, wake: &Wake) -> Result<(), StoreError> {
         wake.now();
         let _ = asleep.wait_for(|asleep| !*asleep).await;
         key.give_back().await?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A breaker that is open says the same time at every look: it must not wake who waits for it.
+    #[tokio::test(start_paused = true)]
+    async fn a_time_that_is_known_wakes_nobody_again() {
+        let wake = Wake::new(Arc::new(Health::default()));
+        let later = Instant::now() + Duration::from_secs(10);
+        wake.at(later);
+        wake.sleep(Duration::from_millis(1)).await;
+        wake.at(later);
+        let woken = wake.woken.notified();
+        assert!(tokio::time::timeout(Duration::from_secs(1), woken).await.is_err());
     }
 }

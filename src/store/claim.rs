@@ -10,7 +10,7 @@ use crate::delivery::Row;
 
 const CLAIM: &str = "SELECT outbox_id, lease_token, tenant_id, instruction_id, participant_id, \
     sequence_id, idempotency_key, rail_type, payload::text, headers::text, attempt_count, \
-    zombie_count, created_at, turn_id \
+    zombie_count, created_at, turn_id, in_doubt_since \
     FROM outbox.claim_outbox_batch($1, $2, $3, $4, $5, $6)";
 
 /// What a worker asks for.
@@ -62,6 +62,7 @@ fn read(row: &SqlRow) -> Result<Row, StoreError> {
         zombie_count: row.try_get(11)?,
         created_at: row.try_get(12)?,
         turn_id: row.try_get(13)?,
+        in_doubt_since: row.try_get(14)?,
     })
 }
 

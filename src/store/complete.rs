@@ -1,5 +1,6 @@
 //! Writes down outcomes, and gives leases back or makes them longer.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use tokio_postgres::types::Type;
@@ -11,8 +12,10 @@ use super::{StoreError, WorkerStore};
 const COMPLETE: &str = "SELECT outbox_id, attempt_no, state::text, refusal \
     FROM outbox.complete_outbox_batch($1, $2, $3, $4::text[]::outbox.outbox_attempt_state[], \
     $5, $6, $7, $8, $9, $10, $11)";
-const RELEASE: &str = "SELECT outbox_id FROM outbox.release_outbox_leases($1, $2, $3, $4)";
-const RENEW: &str = "SELECT outbox_id FROM outbox.renew_outbox_leases($1, $2, $3, $4)";
+const RELEASE: &str =
+    "SELECT outbox_id FROM outbox.release_outbox_leases($1, $2, $3, $4) WHERE busy";
+const RENEW: &str =
+    "SELECT outbox_id, lease_expires_at IS NULL FROM outbox.renew_outbox_leases($1, $2, $3, $4)";
 const REPAIR: &str = "SELECT outbox_id, participant_id, rail_type, expired_worker_id, lane_paused \
     FROM outbox.repair_expired_leases($1, $2)";
 
@@ -45,6 +48,24 @@ pub struct Recorded {
     pub state: Option<String>,
     /// The SQLSTATE of a refusal.
     pub refusal: Option<String>,
+}
+
+/// The SQLSTATE of a refusal that decides nothing: somebody else has locked the lane.
+const LANE_BUSY: &str = "P7013";
+
+impl Recorded {
+    /// Whether it has to be asked for again.
+    pub fn is_busy(&self) -> bool {
+        self.refusal.as_deref() == Some(LANE_BUSY)
+    }
+}
+
+/// What became of a lease that was to be longer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Renewed {
+    Longer,
+    /// As it was: somebody else has locked the lane.
+    Busy,
 }
 
 /// A lease that somebody lost, and that is mended now.
@@ -95,29 +116,32 @@ impl WorkerStore {
             .collect()
     }
 
-    /// Gives back rows that were certainly not sent, with what stands behind them.
+    /// Gives back rows that were certainly not sent, with what stands behind them. Returns those
+    /// whose lane is busy: they have to be asked for again.
     pub async fn release(
         &self,
         worker_id: &str,
         leases: &[(Uuid, Uuid)],
         delay_seconds: i32,
-    ) -> Result<usize, StoreError> {
+    ) -> Result<Vec<Uuid>, StoreError> {
         let (ids, tokens): (Vec<Uuid>, Vec<Uuid>) = leases.iter().copied().unzip();
         let asked = asked(&worker_id, &ids, &tokens, &delay_seconds);
-        Ok(self.query(RELEASE, &asked).await?.len())
+        let rows = self.query(RELEASE, &asked).await?;
+        rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
     }
 
-    /// Makes leases longer, whole lanes at a time. Returns the rows that are still ours.
+    /// Makes leases longer, whole lanes at a time. A row that is not returned is not ours any more.
     pub async fn renew(
         &self,
         worker_id: &str,
         leases: &[(Uuid, Uuid)],
         lease_seconds: i32,
-    ) -> Result<Vec<Uuid>, StoreError> {
+    ) -> Result<HashMap<Uuid, Renewed>, StoreError> {
         let (ids, tokens): (Vec<Uuid>, Vec<Uuid>) = leases.iter().copied().unzip();
         let asked = asked(&worker_id, &ids, &tokens, &lease_seconds);
         let rows = self.query(RENEW, &asked).await?;
-        rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
+        let renewed = |busy| if busy { Renewed::Busy } else { Renewed::Longer };
+        rows.iter().map(|row| Ok((row.try_get(0)?, renewed(row.try_get(1)?)))).collect()
     }
 
     /// Repairs up to `lanes` expired lanes.

@@ -13,7 +13,7 @@ mod watch;
 mod worker;
 
 pub use claim::Claim;
-pub use complete::{OutcomeRow, Recorded, Repaired, whole_seconds};
+pub use complete::{OutcomeRow, Recorded, Renewed, Repaired, whole_seconds};
 pub use enqueue::{BatchRow, Enqueued, NewRow};
 pub use error::{ServerError, StoreError};
 pub use listen::{Ear, SleepKey};

@@ -9,17 +9,18 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
+use tokio::sync::watch;
 
 use crate::outages::{COUNTED, nothing_failed_or_counted};
-use crate::process::Setup;
+use crate::process::{PATIENCE, Setup};
 use crate::rows::{all_done, count, enqueue, wait_for};
 use crate::support::Database;
 
 /// A bank that does as it is told, and remembers who asked.
 #[derive(Clone)]
 pub(crate) struct Bank {
-    /// Nothing while it takes requests and never answers.
-    answer: Arc<Mutex<Option<StatusCode>>>,
+    /// Nothing while it takes requests and does not answer.
+    answer: Arc<watch::Sender<Option<StatusCode>>>,
     requests: Arc<Mutex<Vec<(HeaderMap, Bytes)>>>,
     url: String,
 }
@@ -28,7 +29,7 @@ impl Bank {
     pub(crate) async fn open(answer: StatusCode) -> Self {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let bank = Self {
-            answer: Arc::new(Mutex::new(Some(answer))),
+            answer: Arc::new(watch::Sender::new(Some(answer))),
             requests: Arc::default(),
             url: format!("http://{}/payments", listener.local_addr().unwrap()),
         };
@@ -38,11 +39,20 @@ impl Bank {
     }
 
     pub(crate) fn answer(&self, status: StatusCode) {
-        *self.answer.lock().unwrap() = Some(status);
+        self.answer.send_replace(Some(status));
     }
 
     fn hang(&self) {
-        *self.answer.lock().unwrap() = None;
+        self.answer.send_replace(None);
+    }
+
+    /// Waits until so many requests have come.
+    async fn asked(&self, count: usize) {
+        let until = std::time::Instant::now() + PATIENCE;
+        while self.requests().len() < count {
+            assert!(std::time::Instant::now() < until, "{} requests came", self.requests().len());
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
     }
 
     fn requests(&self) -> Vec<(HeaderMap, Bytes)> {
@@ -69,11 +79,9 @@ impl Bank {
 
 async fn pay(State(bank): State<Bank>, headers: HeaderMap, body: Bytes) -> StatusCode {
     bank.requests.lock().unwrap().push((headers, body));
-    let answer = *bank.answer.lock().unwrap();
-    match answer {
-        Some(status) => status,
-        None => std::future::pending().await,
-    }
+    let mut answer = bank.answer.subscribe();
+    let status = *answer.wait_for(Option::is_some).await.unwrap();
+    status.unwrap()
 }
 
 fn header<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
@@ -163,6 +171,27 @@ async fn a_bank_that_never_answers_counts_as_down_and_gets_everything_afterwards
     assert_eq!(count(&database, "DISPATCHED").await, 16);
     let counted: i64 = database.connect().await.query_one(COUNTED, &[]).await.unwrap().get(0);
     assert!((5..=8).contains(&counted), "{counted} attempts were counted");
+}
+
+/// An operator who pauses a lane and forgets to commit holds up the outcome of that lane's row, and no other.
+#[tokio::test]
+async fn an_open_transaction_on_one_lane_does_not_hold_up_the_outcomes_of_the_others() {
+    let (database, bank) = (Database::new().await, Bank::open(StatusCode::OK).await);
+    bank.hang();
+    let bridge = bank.setup(&database).await.run();
+    enqueue(&database.connect().await, "bank", 4, 4).await;
+    bank.asked(4).await;
+    let operator = database.connect().await;
+    let pause = "BEGIN; SELECT outbox.pause_outbox_lane(min(participant_id), 'bank', 'ann', 'why') \
+        FROM outbox.payment_outbox_pending";
+    operator.batch_execute(pause).await.unwrap();
+    bank.answer(StatusCode::OK);
+    wait_for(&database, "SELECT count(*) = 3 FROM outbox.payment_outbox_attempts").await;
+    bridge.logged("somebody else has locked a lane").await;
+    operator.batch_execute("COMMIT").await.unwrap();
+    all_done(&database).await;
+    assert_eq!(count(&database, "DISPATCHED").await, 4);
+    assert_eq!(bank.requests().len(), 4, "nothing was sent twice");
 }
 
 #[tokio::test]

@@ -34,6 +34,7 @@ pub(crate) fn row(participant: &str, sequence_id: i64) -> Row {
         attempt_no: 1,
         zombie_count: 0,
         turn_id: 1,
+        in_doubt_since: None,
         created_at: SystemTime::now(),
     }
 }

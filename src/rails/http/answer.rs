@@ -78,7 +78,7 @@ impl Judge {
                 .retry_after
                 .as_deref()
                 .and_then(|value| retry_after::parse(value, now)),
-            answered: true,
+            answered: speaks_for_itself(answer.status),
         };
         Outcome::failed(class, failure, true)
     }
@@ -88,6 +88,12 @@ impl Judge {
             .get(key)
             .map_or_else(|| verdict(status.as_u16()), |class| Verdict::Failed(*class))
     }
+}
+
+/// Whether the receiver itself looked at the row. What a gateway says in its stead, or a receiver that
+/// is beside itself, is no sign that somebody is there.
+fn speaks_for_itself(status: StatusCode) -> bool {
+    !status.is_server_error() && status != StatusCode::REQUEST_TIMEOUT
 }
 
 /// Nothing of the answer itself: it may repeat the payload.

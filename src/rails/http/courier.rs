@@ -77,12 +77,12 @@ impl Courier {
         })
     }
 
-    /// A row that may have been sent before is not sent again once the receiver may have forgotten
-    /// its key, because that could pay twice. The first send was not before the row's creation.
+    /// A row that may have been sent before, also as the row it replays, is not sent again once the
+    /// receiver may have forgotten its key, because that could pay twice. The first send was not
+    /// before the row's creation.
     fn outlived(&self, row: &Row, now: SystemTime) -> Option<Outcome> {
         let ttl = self.idempotency_ttl?;
-        let age = now.duration_since(row.created_at).unwrap_or_default();
-        if age <= ttl || (row.attempt_no <= 1 && row.zombie_count == 0) {
+        if now.duration_since(row.in_doubt_since?).unwrap_or_default() <= ttl {
             return None;
         }
         let message = format!(

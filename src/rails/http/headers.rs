@@ -123,6 +123,7 @@ mod tests {
             attempt_no: 2,
             zombie_count: 0,
             turn_id: 1,
+            in_doubt_since: None,
             created_at: SystemTime::UNIX_EPOCH + Duration::from_millis(1_700_000_000_250),
         }
     }

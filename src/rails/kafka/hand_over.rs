@@ -21,6 +21,9 @@ use crate::delivery::{DEAD_LETTERS, Failure, Lane, Outcome, Row};
 /// it so that a replay of the row gets through.
 const LIMIT_LASTS: Duration = Duration::from_secs(10);
 
+/// The `max.message.bytes` of a topic that nobody has configured.
+const USUAL_LIMIT: usize = 1_048_588;
+
 /// What became of a lane. The rows before the given one have their outcome, or are under way.
 pub(super) enum Handed {
     Done,
@@ -164,6 +167,12 @@ impl HandOver<'_> {
         }
     }
 
+    /// What the topic takes. A dead letter may not be refused, so where nobody may ask the topic it
+    /// is made to fit a topic as Kafka makes them.
+    fn limit(&self, row: &Row) -> Option<usize> {
+        self.found.limit.or((row.rail_type == DEAD_LETTERS).then_some(USUAL_LIMIT))
+    }
+
     fn offer(
         &self,
         row: &Row,
@@ -172,7 +181,7 @@ impl HandOver<'_> {
         headers: &Headers<'_>,
     ) -> Result<(), Outcome> {
         let size = size::batch_of_one(&row.participant_id, payload, headers);
-        if let Some(limit) = self.found.limit.filter(|limit| size > *limit) {
+        if let Some(limit) = self.limit(row).filter(|limit| size > *limit) {
             return Err(Outcome::Refused(classify::too_large(Some(limit))));
         }
         let parcel = Box::new(Parcel {

@@ -30,6 +30,7 @@ pub(super) fn row(sequence_id: i64) -> Row {
         attempt_no: 1,
         zombie_count: 0,
         turn_id: 1,
+        in_doubt_since: None,
         created_at: SystemTime::now(),
     }
 }

@@ -1,0 +1,53 @@
+//! A claim says since when a row may be with its rail already.
+
+use tokio_postgres::Client;
+
+use super::calls::{claim, complete, enqueue};
+use super::lane_acts::replay;
+use super::support::Database;
+
+const SINCE: &str = "SELECT in_doubt_since FROM outbox.claim_outbox_batch(1, 'w', 60, '{bank}')";
+
+/// When the first row was enqueued, and what the claim of its replay says, after this outcome of an attempt.
+async fn replayed_after(database: &Database, first: &str) -> [Option<std::time::SystemTime>; 2] {
+    let client = database.connect().await;
+    let row = enqueue(&client, "p", "bank").await.outbox_id;
+    let created = "SELECT created_at FROM outbox.payment_outbox_pending WHERE outbox_id = $1";
+    let created = client.query_one(created, &[&row]).await.unwrap().get(0);
+    if first == "RETRYABLE" {
+        let leased = claim(&client, "w", 1).await.remove(0);
+        complete(&client, "w", &leased, "RETRYABLE").await.unwrap();
+        assert_eq!(since(&client).await, created, "an earlier attempt of its own");
+        let held = "SELECT outbox.release_outbox_leases('w', array_agg(outbox_id), array_agg(lease_token)) \
+            FROM outbox.payment_outbox_pending";
+        client.query(held, &[]).await.unwrap();
+    }
+    let leased = claim(&client, "w", 1).await.remove(0);
+    complete(&client, "w", &leased, "FAILED").await.unwrap();
+    replay(&client, row).await.unwrap();
+    [created, since(&client).await]
+}
+
+async fn since(client: &Client) -> Option<std::time::SystemTime> {
+    client.query_one(SINCE, &[]).await.unwrap().get(0)
+}
+
+#[tokio::test]
+async fn a_replay_of_a_row_in_doubt_is_in_doubt_since_the_first_was_enqueued() {
+    let [created, since] = replayed_after(&Database::new().await, "RETRYABLE").await;
+    assert!(created.is_some());
+    assert_eq!(since, created);
+}
+
+#[tokio::test]
+async fn a_replay_of_a_row_that_was_refused_at_once_is_not_in_doubt() {
+    let [_, since] = replayed_after(&Database::new().await, "FAILED").await;
+    assert_eq!(since, None);
+}
+
+#[tokio::test]
+async fn without_the_look_at_what_it_replays_a_replay_would_seem_new() {
+    let database = Database::new().await;
+    database.take_out("claim_outbox_batch", "OR p.replay_of IS NOT NULL THEN", "THEN").await;
+    assert_eq!(replayed_after(&database, "RETRYABLE").await[1], None);
+}
