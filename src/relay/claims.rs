@@ -121,7 +121,7 @@ impl Claims {
             lease_seconds: self.config.lease_seconds.into(),
             rail_type: &route.name,
             tenant_id: self.tenant_id,
-            lane_rows: route.lane_rows,
+            lane_rows: route.lane_rows(),
         };
         let rows = self.store.claim(&claim).await?;
         let count = rows.len();

@@ -56,8 +56,10 @@ impl Completer {
                 writers.push(tokio::spawn(Arc::clone(&self).write(receiver)));
             }
             while let Some(item) = settled.recv().await {
-                // A writer ends only after this sender.
-                let _ = queues[writer_of(&item.lane)].send(item);
+                if queues[writer_of(&item.lane)].send(item).is_err() {
+                    // It died: to send on without ever writing down what became of it would be worse.
+                    break;
+                }
             }
             drop(queues);
             for writer in writers {
@@ -297,7 +299,9 @@ impl Release {
 
 fn meaning(refusal: &str) -> &'static str {
     match refusal {
-        "P7001" => "the ledger has the outcome of this row already",
+        "P7001" => {
+            "the ledger has the outcome of this row already, maybe from a call of ours whose answer got lost"
+        }
         "P7002" => "the lease of this row is lost, its outcome was not written",
         "P7006" => "an earlier row of the lane has no outcome, so this one was not written",
         _ => "the outcome of this row was not written",

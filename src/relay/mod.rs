@@ -162,6 +162,7 @@ impl Relay {
                 refused.ok().and_then(|refused| refused.clone())
             }
             _ = ending.wait_for(|ended| *ended) => Some("the claim loop ended by itself".to_owned()),
+            _ = &mut self.writing => Some("a writer of outcomes ended by itself".to_owned()),
         };
         self.claims.dispatcher.stopping.store(true, Ordering::Relaxed);
         self.claims.wake.now();
@@ -214,7 +215,9 @@ impl Relay {
             self.background.shutdown().await;
             // The last senders go with the lanes: then the writers end.
             drop(self.claims);
-            let _ = self.writing.await;
+            if !self.writing.is_finished() {
+                let _ = self.writing.await;
+            }
         };
         tokio::pin!(everything);
         tokio::select! {

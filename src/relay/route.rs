@@ -28,7 +28,7 @@ pub(super) struct Route {
     pub(super) ordered: bool,
     pub(super) halts: bool,
     /// How many rows of one lane a claim takes at most.
-    pub(super) lane_rows: i32,
+    lane_rows: i32,
     pub(super) slots: Arc<Slots>,
     breakers: Mutex<HashMap<Arc<str>, Arc<Breaker>>>,
 }
@@ -79,6 +79,12 @@ impl Route {
         let breakers = self.breakers.lock().unwrap_or_else(PoisonError::into_inner);
         let open = |breaker: &&Arc<Breaker>| breaker.state() != BreakerState::Closed;
         breakers.values().filter(open).count()
+    }
+
+    /// How many rows of one lane a claim takes. While one of several destinations is down, each lane for
+    /// it is claimed to find that out, so it had better be short.
+    pub(super) fn lane_rows(&self) -> i32 {
+        if self.open_breakers() > 0 { 1 } else { self.lane_rows }
     }
 
     /// How many rows may be claimed now, or for how long none.

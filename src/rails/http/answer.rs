@@ -90,10 +90,10 @@ impl Judge {
     }
 }
 
-/// Whether the receiver itself looked at the row. What a gateway says in its stead, or a receiver that
-/// is beside itself, is no sign that somebody is there.
+/// Whether the receiver itself looked at the row: a gateway that says in its stead that it never
+/// answered is no sign that somebody is there.
 fn speaks_for_itself(status: StatusCode) -> bool {
-    !status.is_server_error() && status != StatusCode::REQUEST_TIMEOUT
+    !matches!(status.as_u16(), 408 | 504 | 520..=524)
 }
 
 /// Nothing of the answer itself: it may repeat the payload.
