@@ -3,8 +3,12 @@
 #   postgres.sh bin                                     prints where they are
 #   postgres.sh major BIN                               prints their major version
 #   postgres.sh check DIR PORT                          fails if another program has the port
-#   postgres.sh start DIR PORT durable|throwaway|bench [BIN]
+#   postgres.sh start DIR PORT durable|throwaway|bench|secured [BIN]
 #   postgres.sh stop  DIR [now]
+#   postgres.sh lend  DIR KIND                          starts it on a free port, says which, and removes
+#                                                       it with DIR when standard input ends
+# A secured one is a throw-away server for tests that speaks TLS. It reads ca.pem, server.pem, server.key
+# and pg_hba.conf in DIR.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 # Debian's packages first, newest first: what is in the PATH there is a wrapper.
@@ -41,7 +45,7 @@ check() {
 # behind. Chained, because its caller's `if` switches errexit off.
 create_data() {
   local dir=$1 bin=$2 new=$1/data.new options=(-U trestle -A scram-sha-256 -E UTF8 --locale=C)
-  [[ $3 != throwaway ]] || options+=(--no-sync)
+  [[ $3 != throwaway && $3 != secured ]] || options+=(--no-sync)
   rm -rf "$new"
   as_server tee "$dir/password" >/dev/null <<<"$PG_PASSWORD" &&
     as_server "$bin/initdb" -D "$new" --pwfile="$dir/password" "${options[@]}" &&
@@ -52,8 +56,25 @@ create_data() {
     mv "$new" "$dir/data"
 }
 
+# A key that others could read, or that belongs to somebody else, is refused.
+copy_key() (
+  umask 077
+  as_server tee "$1/data/server.key" <"$1/server.key" >/dev/null
+)
+
+secured_settings() {
+  echo "ssl = on"
+  echo "ssl_ca_file = '$1/ca.pem'"
+  echo "ssl_cert_file = '$1/server.pem'"
+  echo "hba_file = '$1/pg_hba.conf'"
+}
+
 settings() {
   local dir=$1 port=$2 kind=$3 bin=$4
+  if [[ $kind == secured ]]; then
+    secured_settings "$dir"
+    kind=throwaway
+  fi
   echo "port = $port"
   echo "listen_addresses = 'localhost'"
   # A socket's path has room for 107 characters.
@@ -139,6 +160,7 @@ start() {
       fail "PostgreSQL could not create its data in $dir"
     fi
   fi
+  if [[ $kind == secured ]]; then copy_key "$dir"; fi
   settings "$dir" "$port" "$kind" "$bin" | as_server tee "$dir/data/stack.conf" >/dev/null
   if ! launch "$dir" "$bin"; then
     show_log "$dir/server.log"
@@ -152,8 +174,20 @@ stop() {
   stop_server "$1" "$1/data/postmaster.pid" "$signal"
 }
 
+# The end of whoever borrowed it, however that comes about, closes our standard input.
+lend() {
+  local port
+  LENT=$1
+  trap 'stop "$LENT" now; rm -rf "$LENT"' EXIT
+  port=$(free_port)
+  start "$LENT" "$port" "$2" </dev/null
+  trap '' PIPE
+  say "$port" || true
+  cat >/dev/null
+}
+
 case ${1:-} in
   bin) find_bin ;;
-  major | check | start | stop) "$@" ;;
+  major | check | start | stop | lend) "$@" ;;
   *) fail "usage: see the head of $0" ;;
 esac

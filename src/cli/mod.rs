@@ -1,5 +1,6 @@
 //! The command line: one file a command.
 
+mod config;
 mod enqueue;
 mod error;
 mod migrate;
@@ -13,8 +14,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::config::{self, Config};
-use crate::store::Store;
+use crate::config::{Config, ConfigError, load};
+use crate::store::{Store, target};
 use error::CliError;
 
 /// Carries payment instructions from a PostgreSQL outbox to Kafka and HTTP rails.
@@ -42,6 +43,8 @@ enum Command {
     Drain(run::Args),
     /// Compare the rail policies of this configuration with those in force, or put them in force
     Policies(policies::Args),
+    /// Show the configuration in force, without its secrets, and where each value comes from
+    Config(config::Args),
     /// Make the ledger's partitions ahead and archive old ones, once
     Retention(retention::Args),
 }
@@ -67,8 +70,13 @@ pub fn run() -> ExitCode {
 
 /// What can be wrong with the configuration is found before the runtime starts.
 fn start(cli: Cli) -> Result<(), CliError> {
-    let config = config::load(cli.config.as_deref())?;
+    let file = cli.config.as_deref();
+    if let Command::Config(args) = &cli.command {
+        return config::run(args, file);
+    }
+    let config = load(file)?;
     config.database.required_url()?;
+    check_database(&config)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -82,8 +90,21 @@ fn start(cli: Cli) -> Result<(), CliError> {
             Command::Drain(args) => run::drain(args, &config).await,
             Command::Policies(args) => policies::run(args, &config).await,
             Command::Retention(args) => retention::run(args, &config).await,
+            // It needs no runtime: see above.
+            Command::Config(_) => Ok(()),
         }
     })
+}
+
+/// The connection that only listens is tried again and again, so that nobody would hear of an error.
+fn check_database(config: &Config) -> Result<(), CliError> {
+    let database = &config.database;
+    database.url.as_ref().map(target).transpose()?;
+    if let Some(Err(error)) = database.listen_url.as_ref().map(target) {
+        let key = "database.listen_url".to_owned();
+        return Err(ConfigError::Wrong { key, problem: format!("is refused: {error}") }.into());
+    }
+    Ok(())
 }
 
 async fn connect(config: &Config) -> Result<Store, CliError> {

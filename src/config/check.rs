@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use super::rails::LEDGER;
-use super::{Config, ConfigError, RailConfig, RelayConfig};
+use super::{
+    Config, ConfigError, DlqConfig, HttpRailConfig, KafkaRailConfig, RailConfig, RelayConfig,
+};
 use crate::delivery::DEAD_LETTERS;
 
 /// A worker needs this much of its lease to write down what happened.
@@ -81,20 +83,46 @@ fn check_rail(name: &str, rail: &RailConfig, relay: &RelayConfig) -> Result<(), 
         return wrong(timeout, problem);
     }
     match rail {
-        RailConfig::Kafka(kafka) if kafka.brokers.is_none() => {
-            wrong(format!("{key}.brokers"), "is missing: set it, or KAFKA_BROKERS, to host:9092")
+        RailConfig::Kafka(KafkaRailConfig { source, .. })
+        | RailConfig::Http(HttpRailConfig { source, .. })
+            if source.is_empty() =>
+        {
+            wrong(format!("{key}.source"), "is empty: name who sends, or leave it out")
         }
-        RailConfig::Kafka(kafka) if kafka.max_in_flight == 0 => {
+        RailConfig::Kafka(kafka) => check_kafka(&key, kafka),
+        RailConfig::Http(http) => check_http(&key, http),
+    }
+}
+
+fn check_kafka(key: &str, kafka: &KafkaRailConfig) -> Result<(), ConfigError> {
+    let brokers = format!("{key}.brokers");
+    match kafka.brokers.as_deref() {
+        None => wrong(brokers, "is missing: set it, or KAFKA_BROKERS, to host:9092"),
+        Some(written) if written.split(',').any(|broker| broker.trim().is_empty()) => {
+            wrong(brokers, "must be host:9092, or several with commas between")
+        }
+        _ if kafka.max_in_flight == 0 => {
             wrong(format!("{key}.max_in_flight"), "must be at least 1")
-        }
-        RailConfig::Http(http) if http.concurrency == 0 => {
-            wrong(format!("{key}.concurrency"), "must be at least 1")
-        }
-        RailConfig::Http(http) if http.requests_per_second == Some(0) => {
-            wrong(format!("{key}.requests_per_second"), "must be at least 1")
         }
         _ => Ok(()),
     }
+}
+
+fn check_http(key: &str, http: &HttpRailConfig) -> Result<(), ConfigError> {
+    if http.concurrency == 0 {
+        return wrong(format!("{key}.concurrency"), "must be at least 1");
+    }
+    if http.requests_per_second == Some(0) {
+        return wrong(format!("{key}.requests_per_second"), "must be at least 1");
+    }
+    if http.idempotency_ttl_seconds.is_some_and(|ttl| ttl <= http.timeout_seconds) {
+        let problem = "must be more than timeout_seconds: no row could be sent a second time";
+        return wrong(format!("{key}.idempotency_ttl_seconds"), problem);
+    }
+    if http.bearer_token.as_ref().is_some_and(|token| token.expose().is_empty()) {
+        return wrong(format!("{key}.bearer_token"), "is empty: give a token, or leave it out");
+    }
+    Ok(())
 }
 
 fn check_dlq(config: &Config) -> Result<(), ConfigError> {
@@ -111,11 +139,27 @@ fn check_dlq(config: &Config) -> Result<(), ConfigError> {
         Some(RailConfig::Kafka(_)) if dlq.topic.is_none() => {
             wrong("dlq.topic", "is missing: name the topic that carries dead letters")
         }
-        Some(RailConfig::Kafka(_)) => Ok(()),
+        Some(RailConfig::Kafka(_)) => check_dlq_topic(config, dlq),
         _ => wrong(
             "dlq.rail",
             format!("is {:?}, which is neither a Kafka rail nor \"ledger\"", dlq.rail),
         ),
+    }
+}
+
+/// A consumer of payments must never take a dead letter for one.
+fn check_dlq_topic(config: &Config, dlq: &DlqConfig) -> Result<(), ConfigError> {
+    let carries = |rail: &RailConfig| match rail {
+        RailConfig::Kafka(rail) => dlq.topic.as_ref().is_some_and(|dead| {
+            [&rail.topic].into_iter().chain(&rail.topics).any(|topic| topic == dead)
+        }),
+        RailConfig::Http(_) => false,
+    };
+    match config.rails.iter().find(|(_, rail)| carries(rail)) {
+        Some((name, _)) => {
+            wrong("dlq.topic", format!("is a topic of rails.{name}: dead letters need their own"))
+        }
+        None => Ok(()),
     }
 }
 

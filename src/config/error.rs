@@ -6,6 +6,8 @@ use figment::Source;
 use figment::error::{Actual, Kind};
 use thiserror::Error;
 
+use super::sources::with_dots;
+
 /// Further away than this, a known key is no plausible reading of an unknown one.
 const MAX_TYPOS: usize = 3;
 
@@ -81,7 +83,8 @@ fn place(error: &figment::Error) -> String {
                 || path.display().to_string(),
                 |name| name.to_string_lossy().into_owned(),
             ),
-            _ => "the environment".to_owned(),
+            Some(Source::Custom(_)) => format!("the environment ({})", metadata.name),
+            _ => "the configuration".to_owned(),
         },
         None => "the configuration".to_owned(),
     }
@@ -92,13 +95,13 @@ fn path_of(error: &figment::Error, last: Option<&str>) -> String {
     if let Some(last) = last.filter(|last| parts.last() != Some(last)) {
         parts.push(last);
     }
-    parts.join(".")
+    with_dots(&parts.join("."))
 }
 
 fn nearest(field: &str, known: &[&str], error: &figment::Error) -> String {
     let parents: Vec<&str> =
         error.path.iter().map(String::as_str).filter(|part| *part != field).collect();
-    let full = |name: &str| [parents.as_slice(), &[name]].concat().join(".");
+    let full = |name: &str| with_dots(&[parents.as_slice(), &[name]].concat().join("."));
     let best = known.iter().min_by_key(|name| strsim::damerau_levenshtein(field, name));
     match best {
         Some(best) if strsim::damerau_levenshtein(field, best) <= MAX_TYPOS => {

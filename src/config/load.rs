@@ -4,23 +4,19 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use figment::Figment;
-use figment::providers::{Env, Format, Toml};
 use figment::value::Value;
 use serde::Deserialize;
 
+use super::sources::{self, File, Variable, with_dots, without_dots};
 use super::{
     AdminConfig, Config, ConfigError, DEFAULT_FILE, DatabaseConfig, DlqConfig, RailConfig,
     RelayConfig, check,
 };
 
-const PREFIX: &str = "TRESTLE_";
-
-/// Keys whose environment variables are read as they are, because figment re-types what it reads
-/// from the environment (`00123` becomes 123). Weakest name first.
-const RAW_KEYS: &[(&str, &[&str])] = &[
-    ("database.url", &["DATABASE_URL", "TRESTLE_DATABASE__URL"]),
-    ("database.listen_url", &["TRESTLE_DATABASE__LISTEN_URL"]),
-];
+const DATABASE_URL: [&str; 2] = ["database", "url"];
+/// What says that libpq's variables say where the database is, and the URL that leaves it to them.
+const PGHOST: &str = "PGHOST";
+const SAYS_NOTHING: &str = "postgres://";
 
 /// Where a Kafka rail without `brokers` finds them.
 const BROKERS: &str = "KAFKA_BROKERS";
@@ -36,29 +32,18 @@ struct Written {
     admin: AdminConfig,
 }
 
-/// Variables with our prefix that are not configuration keys.
-const NOT_KEYS: &[&str] = &["config", "log", "failpoint"];
-
 /// Reads `file` if given, else `trestle.toml` if there is one, and lays the environment over it.
 pub fn load(file: Option<&Path>) -> Result<Config, ConfigError> {
-    let path = file.unwrap_or(Path::new(DEFAULT_FILE));
-    let mut figment = Figment::new();
-    if path.is_file() {
-        figment = figment.merge(Toml::file_exact(path));
-    } else if file.is_some() {
-        return Err(ConfigError::FileNotFound(path.to_path_buf()));
-    }
-    figment = figment.merge(environment());
-    for (key, variables) in RAW_KEYS {
-        for variable in *variables {
-            if let Some(value) = read_raw(variable)? {
-                figment = figment.merge((*key, value));
-            }
-        }
-    }
+    read(file).map(|(config, _)| config)
+}
+
+/// The configuration, and what it was read from.
+pub(super) fn read(file: Option<&Path>) -> Result<(Config, Figment), ConfigError> {
+    let mut figment = merged(file)?;
     let written: Written = figment.extract().map_err(ConfigError::from_figment)?;
     let mut rails = BTreeMap::new();
-    for name in written.rails.into_keys() {
+    for name in written.rails.into_keys().map(|name| with_dots(&name)) {
+        figment = with_brokers(figment, &name)?;
         let rail = read_rail(&figment, &name)?;
         rails.insert(name, rail);
     }
@@ -70,56 +55,54 @@ pub fn load(file: Option<&Path>) -> Result<Config, ConfigError> {
         admin: written.admin,
     };
     check::check(&config)?;
-    Ok(config)
+    Ok((config, figment))
+}
+
+/// Weakest first.
+fn merged(file: Option<&Path>) -> Result<Figment, ConfigError> {
+    let path = file.unwrap_or(Path::new(DEFAULT_FILE));
+    let mut figment = Figment::new();
+    if std::env::var_os(PGHOST).is_some_and(|host| !host.is_empty()) {
+        figment = figment.merge(Variable::new(PGHOST, &DATABASE_URL, SAYS_NOTHING));
+    }
+    if path.is_file() {
+        figment = figment.merge(File::new(path));
+    } else if file.is_some() {
+        return Err(ConfigError::FileNotFound(path.to_path_buf()));
+    }
+    if let Some(url) = Variable::read("DATABASE_URL", &DATABASE_URL)? {
+        figment = figment.merge(url);
+    }
+    Ok(sources::environment()?.into_iter().fold(figment, Figment::merge))
+}
+
+fn with_brokers(figment: Figment, name: &str) -> Result<Figment, ConfigError> {
+    let written: Result<String, _> = figment.extract_inner(&format!("{}.kind", place(name)));
+    match Variable::read(BROKERS, &["rails", name, "brokers"])? {
+        Some(brokers) if written.is_ok_and(|kind| kind == "kafka") => Ok(figment.join(brokers)),
+        _ => Ok(figment),
+    }
+}
+
+/// Where figment has the rail.
+fn place(name: &str) -> String {
+    format!("rails.{}", without_dots(name))
 }
 
 /// Every rail by its own kind, so that an unknown key is named with the keys of that kind.
 fn read_rail(figment: &Figment, name: &str) -> Result<RailConfig, ConfigError> {
-    let key = format!("rails.{name}");
-    let kind: String = match figment.extract_inner(&format!("{key}.kind")) {
+    let (key, place) = (format!("rails.{name}"), place(name));
+    let kind: String = match figment.extract_inner(&format!("{place}.kind")) {
         Ok(kind) => kind,
         Err(_) => return Err(ConfigError::RailKind { key, found: None }),
     };
     match kind.as_str() {
         "kafka" => {
-            let mut rail: super::KafkaRailConfig =
-                figment.extract_inner(&key).map_err(ConfigError::from_rail)?;
-            if rail.brokers.is_none() {
-                rail.brokers = read_raw(BROKERS)?;
-            }
-            Ok(RailConfig::Kafka(rail))
+            figment.extract_inner(&place).map(RailConfig::Kafka).map_err(ConfigError::from_rail)
         }
-        "http" => figment.extract_inner(&key).map(RailConfig::Http).map_err(ConfigError::from_rail),
+        "http" => {
+            figment.extract_inner(&place).map(RailConfig::Http).map_err(ConfigError::from_rail)
+        }
         _ => Err(ConfigError::RailKind { key, found: Some(kind) }),
-    }
-}
-
-fn environment() -> Env {
-    let ignored: Vec<String> = RAW_KEYS
-        .iter()
-        .flat_map(|(_, variables)| *variables)
-        .filter_map(|variable| variable.strip_prefix(PREFIX))
-        .flat_map(|name| [name.to_lowercase(), format!("{}_file", name.to_lowercase())])
-        .chain(NOT_KEYS.iter().map(|name| (*name).to_owned()))
-        .collect();
-    let ignored: Vec<&str> = ignored.iter().map(String::as_str).collect();
-    Env::prefixed(PREFIX).ignore(&ignored).split("__")
-}
-
-/// `NAME`, or the contents of the file that `NAME_FILE` names, as container secrets are mounted.
-fn read_raw(variable: &str) -> Result<Option<String>, ConfigError> {
-    if let Some(value) = std::env::var_os(variable).filter(|value| !value.is_empty()) {
-        return match value.into_string() {
-            Ok(value) => Ok(Some(value)),
-            Err(_) => Err(ConfigError::NotUtf8(variable.to_owned())),
-        };
-    }
-    let file_variable = format!("{variable}_FILE");
-    let Some(path) = std::env::var_os(&file_variable).filter(|path| !path.is_empty()) else {
-        return Ok(None);
-    };
-    match std::fs::read_to_string(&path) {
-        Ok(value) => Ok(Some(value.trim_end().to_owned())),
-        Err(source) => Err(ConfigError::SecretFile { variable: file_variable, source }),
     }
 }

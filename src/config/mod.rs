@@ -5,29 +5,36 @@
 
 mod check;
 mod error;
+mod explain;
+mod keys;
 mod load;
 mod rails;
 mod relay;
+mod schema_choice;
 mod secret;
+mod shown;
+mod sources;
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 pub use error::ConfigError;
+pub use explain::{Entry, Origin, explain};
 pub use load::load;
 pub use rails::{
     Delivery, DlqConfig, HeaderStyle, HttpRailConfig, KafkaRailConfig, OnFailed, Ordering,
-    RailConfig, SchemaChoice,
+    RailConfig,
 };
 pub use relay::{AdminConfig, RelayConfig};
+pub use schema_choice::SchemaChoice;
 pub use secret::Secret;
 
 /// The file that is read when `--config` names no other.
 pub const DEFAULT_FILE: &str = "trestle.toml";
 
 /// Everything that can be configured.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub struct Config {
     pub database: DatabaseConfig,
     pub relay: RelayConfig,
@@ -37,7 +44,7 @@ pub struct Config {
 }
 
 /// `[database]`: where the outbox lives.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DatabaseConfig {
     /// `postgres://user:password@host:port/database`

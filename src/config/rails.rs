@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::Secret;
+use super::{SchemaChoice, Secret};
 use crate::delivery::Class;
 
 /// One rail. Its name in the configuration is the `rail_type` that rows carry.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
+#[serde(untagged)]
 pub enum RailConfig {
     Kafka(KafkaRailConfig),
     Http(HttpRailConfig),
@@ -46,7 +47,7 @@ pub enum Delivery {
 }
 
 /// Which headers a Kafka record carries besides ours.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum HeaderStyle {
     #[default]
@@ -55,35 +56,11 @@ pub enum HeaderStyle {
     Both,
 }
 
-/// What a payload must look like.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case", from = "String")]
-pub enum SchemaChoice {
-    /// `"payment"`: the schema that comes with the kind of rail.
-    #[default]
-    Payment,
-    /// `"any"`: every JSON object.
-    Any,
-    /// A JSON Schema of the user's own.
-    File(PathBuf),
-}
-
-impl From<String> for SchemaChoice {
-    fn from(written: String) -> Self {
-        match written.as_str() {
-            "payment" => Self::Payment,
-            "any" => Self::Any,
-            _ => Self::File(PathBuf::from(written)),
-        }
-    }
-}
-
 /// `kind = "kafka"`
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct KafkaRailConfig {
     /// Read before the rest, to know which rail this is.
-    #[allow(dead_code, reason = "named here so that it is a known key")]
     kind: String,
     #[serde(default)]
     pub ordering: Ordering,
@@ -115,16 +92,19 @@ pub struct KafkaRailConfig {
     #[serde(default = "default_in_flight")]
     pub max_in_flight: usize,
     /// Any property of librdkafka.
-    #[serde(default, deserialize_with = "super::secret::properties")]
+    #[serde(
+        default,
+        deserialize_with = "super::secret::properties",
+        serialize_with = "super::shown::properties"
+    )]
     pub properties: BTreeMap<String, Secret>,
 }
 
 /// `kind = "http"`
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct HttpRailConfig {
     /// Read before the rest, to know which rail this is.
-    #[allow(dead_code, reason = "named here so that it is a known key")]
     kind: String,
     #[serde(default)]
     pub ordering: Ordering,
@@ -135,6 +115,7 @@ pub struct HttpRailConfig {
     /// Another class for a status or the rail's own code: `HTTP_500 = "unavailable"`.
     #[serde(default)]
     pub codes: BTreeMap<String, Class>,
+    #[serde(serialize_with = "super::shown::url")]
     pub url: String,
     #[serde(default = "default_http_timeout")]
     pub timeout_seconds: u64,
@@ -170,7 +151,7 @@ pub struct HttpRailConfig {
 }
 
 /// `[dlq]`: who carries dead letters. Without it, another worker does.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct DlqConfig {
     /// The name of a Kafka rail, or `ledger`.

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
+use super::shown::REDACTED;
+
 /// A secret read from the configuration. `Debug` hides it; there is no `Display`.
 ///
 /// Written as a string, as `{ env = "NAME" }` or as `{ file = "/run/secrets/name" }`.
@@ -26,7 +28,7 @@ impl Secret {
 
 impl fmt::Debug for Secret {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("[redacted]")
+        formatter.write_str(REDACTED)
     }
 }
 

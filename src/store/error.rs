@@ -16,11 +16,6 @@ pub struct ServerError {
 pub enum StoreError {
     #[error("the database connection string is not valid: {0}")]
     InvalidUrl(String),
-    #[error(
-        "sslmode={0} is not supported in this version, which connects without TLS: use \
-         sslmode=disable or sslmode=prefer on a network you trust"
-    )]
-    TlsUnsupported(String),
     #[error("cannot connect to the database at {target}: {reason}")]
     Connect { target: String, reason: String },
     #[error("the connection to the database was lost")]
@@ -40,7 +35,7 @@ pub enum StoreError {
 impl StoreError {
     /// The error is about the connection string, not about the world.
     pub fn is_configuration(&self) -> bool {
-        matches!(self, Self::InvalidUrl(_) | Self::TlsUnsupported(_))
+        matches!(self, Self::InvalidUrl(_))
     }
 
     /// The server refused the data it was given, so some part of that data is at fault: class 22
@@ -97,6 +92,6 @@ impl From<tokio_postgres::Error> for StoreError {
     }
 }
 
-fn is_io(error: &tokio_postgres::Error) -> bool {
+pub(super) fn is_io(error: &tokio_postgres::Error) -> bool {
     std::error::Error::source(error).is_some_and(|source| source.is::<std::io::Error>())
 }

@@ -2,10 +2,10 @@
 
 use std::future::poll_fn;
 
-use tokio_postgres::tls::NoTlsStream;
 use tokio_postgres::{AsyncMessage, Client, Connection, Socket};
 
-use super::{StoreError, connect};
+use super::StoreError;
+use super::connect::{self, TlsStream};
 use crate::config::Secret;
 
 const LISTEN: &str = "LISTEN outbox_pending";
@@ -15,7 +15,7 @@ const UNLOCK: &str = "SELECT pg_advisory_unlock(outbox.wake_up_key())";
 /// Hears that there is new work.
 pub struct Ear {
     _client: Client,
-    connection: Connection<Socket, NoTlsStream>,
+    connection: Connection<Socket, TlsStream>,
 }
 
 /// Holds the key that tells producers that somebody sleeps.

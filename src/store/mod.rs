@@ -14,6 +14,7 @@ mod worker;
 
 pub use claim::Claim;
 pub use complete::{OutcomeRow, Recorded, Renewed, Repaired, whole_seconds};
+pub use connect::target;
 pub use enqueue::{BatchRow, Enqueued, NewRow};
 pub use error::{ServerError, StoreError};
 pub use listen::{Ear, SleepKey};

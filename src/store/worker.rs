@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
 use futures_util::future::join3;
+use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{NoTls, Row};
 
-use super::{StoreError, connect};
+use super::connect::{self, Endpoint};
+use super::error::{StoreError, is_io};
 use crate::config::Secret;
 
 /// Claims, completions, renewals and upkeep, each with one at hand.
@@ -26,6 +27,7 @@ pub(super) type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
 #[derive(Clone)]
 pub struct WorkerStore {
     pool: Pool,
+    endpoint: Arc<Endpoint>,
     timeout: Duration,
     begin: Arc<str>,
 }
@@ -33,11 +35,11 @@ pub struct WorkerStore {
 impl WorkerStore {
     /// Makes the pool, for a worker with leases of this length; the first call connects.
     pub fn new(url: &Secret, lease: Duration) -> Result<Self, StoreError> {
-        let config = connect::parse(url.expose())?;
         let timeout = (lease / 4).clamp(*CALL_TIMEOUT.start(), *CALL_TIMEOUT.end());
+        let endpoint = connect::parse(url)?.within(timeout);
         let manager = Manager::from_config(
-            config,
-            NoTls,
+            endpoint.config.clone(),
+            endpoint.tls.clone(),
             ManagerConfig { recycling_method: RecyclingMethod::Fast },
         );
         let pool = Pool::builder(manager)
@@ -47,7 +49,7 @@ impl WorkerStore {
             .create_timeout(Some(timeout))
             .build()
             .map_err(|error| StoreError::Protocol(error.to_string()))?;
-        Ok(Self { pool, timeout, begin: begin(timeout).into() })
+        Ok(Self { pool, endpoint: endpoint.into(), timeout, begin: begin(timeout).into() })
     }
 
     /// Runs a statement in a transaction on one of the connections, without a prepared statement and
@@ -80,6 +82,12 @@ impl WorkerStore {
         self.pool.get().await.map_err(|error| match error {
             deadpool_postgres::PoolError::Backend(error) if error.as_db_error().is_some() => {
                 StoreError::from(error)
+            }
+            // A server that is there, but not as it is asked to be: somebody has to know why.
+            deadpool_postgres::PoolError::Backend(error)
+                if !is_io(&error) && !error.is_closed() =>
+            {
+                self.endpoint.refused(&error)
             }
             _ => StoreError::ConnectionLost,
         })

@@ -8,6 +8,7 @@ mod support;
 mod clients;
 mod crashes;
 mod database_away;
+mod database_tls;
 mod delivery;
 mod outages;
 mod policy_change;

@@ -62,7 +62,7 @@ impl Setup {
         std::fs::write(folder.path().join("trestle.toml"), &self.toml).expect("a file");
         let mut command = Command::new(assert_cmd::cargo::cargo_bin!("trestle"));
         for (name, _) in std::env::vars_os() {
-            if name.to_string_lossy().starts_with("TRESTLE_") {
+            if ["TRESTLE_", "PG"].iter().any(|prefix| name.to_string_lossy().starts_with(prefix)) {
                 command.env_remove(name);
             }
         }

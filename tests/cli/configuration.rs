@@ -55,6 +55,29 @@ fn a_value_of_the_wrong_kind_is_refused_with_its_key() {
 }
 
 #[test]
+fn what_does_not_fit_together_is_refused_with_its_key() {
+    let kafka = "[rails.sepa]\nkind = \"kafka\"\nbrokers = \"h:1\"\ntopic = \"t\"\n";
+    let http = "[rails.bank]\nkind = \"http\"\nurl = \"https://bank.example\"\n";
+    for (toml, words) in [
+        (format!("{kafka}[dlq]\nrail = \"sepa\"\ntopic = \"t\"\n"), "`dlq.topic` is a topic of rails.sepa"),
+        (kafka.replace("h:1", "h:1,,k:1"), "`rails.sepa.brokers` must be host:9092"),
+        (format!("{kafka}source = \"\"\n"), "`rails.sepa.source` is empty"),
+        (format!("{http}bearer_token = \"\"\n"), "`rails.bank.bearer_token` is empty"),
+        (format!("{http}idempotency_ttl_seconds = 30\n"), "`rails.bank.idempotency_ttl_seconds` must be more"),
+        (kafka.replace("rails.sepa", "rails.\"a.b\"").replace("topic =", "topik ="), "did you mean `rails.a.b.topic`?"),
+        (kafka.replace("rails.sepa", "rails.\"A.b\""), "`rails.A.b` is not a rail name"),
+        (
+            "[database]\nurl = \"postgres://h/d\"\nlisten_url = \"postgres://u:hunter2@h/d?sslmode=x\"\n".to_owned(),
+            "`database.listen_url` is refused",
+        ),
+    ] {
+        let message = refused_file(&toml);
+        assert!(message.contains(words), "{message}");
+        assert!(!message.contains("hunter2"), "{message}");
+    }
+}
+
+#[test]
 fn a_broken_file_is_refused_without_its_contents() {
     for contents in [
         "[database]\nurl = \"postgres://u:hunter2@h/d\n",
@@ -79,9 +102,9 @@ fn a_missing_database_is_explained() {
 }
 
 #[test]
-fn tls_that_this_version_does_not_have_is_refused() {
+fn tls_that_cannot_be_had_is_refused_before_anything_is_connected_to() {
     let message = refused("postgres://u:hunter2@h/d?sslmode=verify-full", &["migrate"]);
-    assert!(message.contains("sslmode=verify-full is not supported"), "{message}");
+    assert!(message.contains("`sslrootcert` is missing, which `sslmode` needs"), "{message}");
     assert!(!message.contains("hunter2"), "{message}");
 }
 

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that panics has failed")]
 
+mod config;
 mod configuration;
 mod enqueue;
 mod harness;
@@ -10,3 +11,4 @@ mod migrate_rights;
 mod retention;
 #[path = "../support/mod.rs"]
 mod support;
+mod tls;

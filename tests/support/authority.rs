@@ -1,6 +1,8 @@
 //! Certificates for tests.
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, IsCa, KeyPair,
+};
 use uuid::Uuid;
 
 /// A certificate authority.
@@ -28,6 +30,15 @@ impl Authority {
     pub(crate) fn issue(&self, name: &str) -> Issued {
         let key = KeyPair::generate().unwrap();
         let params = CertificateParams::new([name.to_owned()]).unwrap();
+        Issued { certificate: params.signed_by(&key, &self.issuer).unwrap(), key }
+    }
+
+    /// For a person or a program: a common name and no other.
+    pub(crate) fn issue_to(&self, common_name: &str) -> Issued {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::default();
+        params.distinguished_name = DistinguishedName::new();
+        params.distinguished_name.push(DnType::CommonName, common_name);
         Issued { certificate: params.signed_by(&key, &self.issuer).unwrap(), key }
     }
 

@@ -1,0 +1,61 @@
+//! `trestle config`
+
+use std::path::Path;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::{CliError, check_database, output};
+use crate::config::{self, DatabaseConfig, Entry, Origin};
+use crate::store::target;
+
+/// Of what is printed as JSON: a change that could break a reader is another version.
+const VERSION: u32 = 1;
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Print it as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Shown {
+    version: u32,
+    values: Vec<Entry>,
+}
+
+/// Connects to nothing. What is wrong is reported as by every other command.
+pub(super) fn run(args: &Args, file: Option<&Path>) -> Result<(), CliError> {
+    let (config, mut entries) = config::explain(file)?;
+    check_database(&config)?;
+    let DatabaseConfig { url, listen_url } = &config.database;
+    for (key, url) in [("database.url", url), ("database.listen_url", listen_url)] {
+        let entry = entries.iter_mut().find(|entry| entry.key == key);
+        if let (Some(entry), Some(url)) = (entry, url) {
+            entry.value = format!("postgres://[redacted]@{}", target(url)?).into();
+        }
+    }
+    if args.json {
+        return output::json(&Shown { version: VERSION, values: entries });
+    }
+    let rows =
+        entries.into_iter().map(|entry| [entry.key, text(&entry.value), from(&entry.origin)]);
+    output::table(["KEY", "VALUE", "FROM"], rows)
+}
+
+fn text(value: &Value) -> String {
+    match value {
+        Value::Null => "-".to_owned(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+fn from(origin: &Origin) -> String {
+    match origin {
+        Origin::Default => "default".to_owned(),
+        Origin::File(path) => path.display().to_string(),
+        Origin::Environment(name) => name.clone(),
+    }
+}

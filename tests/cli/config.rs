@@ -1,0 +1,154 @@
+//! `trestle config`, and what it shows of how the sources are laid over each other.
+
+use std::fs;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::support::trestle;
+
+const FILE: &str = r#"
+[database]
+url = "postgres://u:hunter2@127.0.0.1:1/from_file?sslmode=disable"
+
+[relay]
+batch_size = 7
+
+[rails."a.b"]
+kind = "kafka"
+topic = "one"
+
+[rails."a.b".properties]
+"linger.ms" = 5
+"sasl.password" = "hunter2"
+
+[rails.bank]
+kind = "http"
+url = "https://u:hunter2@bank.example/pay?token=hunter2"
+signing_secrets = ["whsec_aHVudGVyMg=="]
+codes = { HTTP_500 = "unavailable" }
+"#;
+
+struct Scene {
+    folder: TempDir,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("trestle.toml"), FILE).unwrap();
+        Self { folder }
+    }
+
+    fn write(&self, name: &str, text: &str) -> String {
+        let path = self.folder.path().join(name);
+        fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+
+    fn shown(&self, arguments: &[&str], variables: &[(&str, &str)]) -> String {
+        let file = self.folder.path().join("trestle.toml");
+        let mut command = trestle("", &[&["config"], arguments].concat());
+        command
+            .arg("--config")
+            .arg(file)
+            .env_remove("KAFKA_BROKERS")
+            .envs(variables.iter().copied());
+        let done = command.assert().success();
+        let shown = String::from_utf8_lossy(&done.get_output().stdout).into_owned();
+        assert!(!shown.contains("hunter2") && !shown.contains("aHVudGVyMg"), "{shown}");
+        shown
+    }
+
+    /// A value, where it comes from, and the name of that.
+    fn value(&self, key: &str, variables: &[(&str, &str)]) -> (Value, String, Value) {
+        let shown: Value = serde_json::from_str(&self.shown(&["--json"], variables)).unwrap();
+        assert_eq!(shown["version"], 1);
+        let values = shown["values"].as_array().unwrap();
+        let found = values.iter().find(|entry| entry["key"] == key);
+        let entry = found.unwrap_or_else(|| panic!("no {key} in {shown}"));
+        let from = entry["from"].as_str().unwrap().to_owned();
+        (entry["value"].clone(), from, entry["name"].clone())
+    }
+}
+
+const BROKERS: (&str, &str) = ("KAFKA_BROKERS", "broker:9092");
+
+#[test]
+fn every_value_is_shown_with_where_it_comes_from_and_no_secret() {
+    let scene = Scene::new();
+    let text = scene.shown(&[], &[BROKERS, ("TRESTLE_RELAY__POLL_MS", "900")]);
+    let row = |key: &str| {
+        let line = text.lines().map(str::trim).find(|line| line.starts_with(&format!("{key} ")));
+        let line = line.unwrap_or_else(|| panic!("no {key} in\n{text}"));
+        line.split_whitespace().skip(1).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(row("relay.lease_seconds"), ["60", "default"]);
+    assert_eq!(row("relay.poll_ms"), ["900", "TRESTLE_RELAY__POLL_MS"]);
+    assert_eq!(row("rails.a.b.brokers"), ["broker:9092", "KAFKA_BROKERS"]);
+    assert_eq!(row("database.url")[0], "postgres://[redacted]@127.0.0.1:1/from_file");
+    for (key, value) in [
+        ("relay.batch_size", "7"),
+        ("rails.a.b.topic", "one"),
+        ("rails.a.b.properties.linger.ms", "5"),
+        ("rails.a.b.properties.sasl.password", "[redacted]"),
+        ("rails.bank.url", "https://[redacted]@bank.example/pay?[redacted]"),
+        ("rails.bank.signing_secrets", "[\"[redacted]\"]"),
+        ("rails.bank.codes.HTTP_500", "unavailable"),
+    ] {
+        let row = row(key);
+        assert_eq!(row[0], value);
+        assert!(row[1].ends_with("trestle.toml"), "{row:?}");
+    }
+}
+
+#[test]
+fn a_text_in_a_variable_stays_what_it_is() {
+    let scene = Scene::new();
+    for text in ["00123", "true", "1e9"] {
+        let variable = ("TRESTLE_RAILS__BANK__SOURCE", text);
+        let (value, from, name) = scene.value("rails.bank.source", &[BROKERS, variable]);
+        assert_eq!((value, from.as_str()), (text.into(), "environment"));
+        assert_eq!(name, "TRESTLE_RAILS__BANK__SOURCE");
+    }
+    let topics = ("TRESTLE_RAILS__A.B__TOPICS", "007,two");
+    let (value, _, _) = scene.value("rails.a.b.topics", &[BROKERS, topics]);
+    assert_eq!(value, serde_json::json!(["007", "two"]));
+    let property = ("TRESTLE_RAILS__A.B__PROPERTIES__LINGER_MS", "9");
+    let (value, _, _) = scene.value("rails.a.b.properties.linger.ms", &[BROKERS, property]);
+    assert_eq!(value, "9");
+}
+
+#[test]
+fn a_secret_may_be_in_a_file_that_a_variable_names() {
+    let scene = Scene::new();
+    let token = scene.write("token", "hunter2\n");
+    let variable = ("TRESTLE_RAILS__BANK__BEARER_TOKEN_FILE", token.as_str());
+    let (value, _, name) = scene.value("rails.bank.bearer_token", &[BROKERS, variable]);
+    assert_eq!((value, name), ("[redacted]".into(), variable.0.into()));
+    let url = scene.write("url", "postgres://u:hunter2@127.0.0.1:1/from_secret?sslmode=disable\n");
+    for name in ["DATABASE_URL_FILE", "TRESTLE_DATABASE__URL_FILE"] {
+        let (value, _, shown) = scene.value("database.url", &[BROKERS, (name, &url)]);
+        assert_eq!(
+            (value, shown),
+            ("postgres://[redacted]@127.0.0.1:1/from_secret".into(), name.into())
+        );
+    }
+    // The file does not count next to the variable itself.
+    let own = ("TRESTLE_DATABASE__URL", "postgres://127.0.0.1:1/from_own");
+    let both = [BROKERS, ("TRESTLE_DATABASE__URL_FILE", &url), own];
+    assert_eq!(scene.value("database.url", &both).2, "TRESTLE_DATABASE__URL");
+}
+
+#[test]
+fn the_variables_of_libpq_are_enough() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("empty.toml");
+    fs::write(&file, "").unwrap();
+    let mut command = trestle("", &["config", "--config", file.to_str().unwrap()]);
+    command.env("PGHOST", "db.example").env("PGDATABASE", "ledger").env("PGPASSWORD", "hunter2");
+    let done = command.assert().success();
+    let shown = String::from_utf8_lossy(&done.get_output().stdout).into_owned();
+    assert!(shown.contains("postgres://[redacted]@db.example:5432/ledger"), "{shown}");
+    assert!(!shown.contains("hunter2"), "{shown}");
+}
