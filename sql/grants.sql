@@ -35,16 +35,23 @@ GRANT EXECUTE ON FUNCTION
   outbox.pause_outbox_lane(text, text, text, text),
   outbox.resume_outbox_lane(text, text, text, text),
   outbox.skip_outbox_lane_head(text, text, text, text),
+  outbox.preview_replay(uuid[]),
   outbox.replay_failed_outbox(uuid, text, text),
   outbox.dismiss_failed_outbox(uuid, text, text),
   outbox.set_rail_policies(jsonb, text, text),
   outbox.set_outbox_settings(jsonb, text, text)
 TO symphony_operator;
 GRANT SELECT ON ALL TABLES IN SCHEMA outbox TO symphony_operator;
+-- What is shown to whoever watches; none of it has a payload.
+GRANT EXECUTE ON FUNCTION
+  outbox.outbox_gauges(text[]),
+  outbox.lane_status(text, text, boolean, integer),
+  outbox.trace_outbox(text, text, integer)
+TO symphony_operator, symphony_readonly, symphony_auditor;
 GRANT SELECT ON ALL TABLES IN SCHEMA outbox_archive TO symphony_operator, symphony_readonly, symphony_auditor;
 
 GRANT SELECT ON outbox.payment_outbox_pending, outbox.payment_outbox_attempts, outbox.payment_outbox_events,
-  outbox.supervisor_outbox_status, outbox.outbox_operational_status
+  outbox.supervisor_outbox_status, outbox.outbox_operational_status, outbox.outbox_failure_status, outbox.outbox_worker_status
 TO symphony_readonly, symphony_auditor;
 
 -- Last, after any blanket grant: only the operator reads the numbers.

@@ -9,9 +9,6 @@ use super::{CliError, check_database, output};
 use crate::config::{self, DatabaseConfig, Entry, Origin};
 use crate::store::target;
 
-/// Of what is printed as JSON: a change that could break a reader is another version.
-const VERSION: u32 = 1;
-
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Print it as JSON
@@ -21,7 +18,6 @@ pub(super) struct Args {
 
 #[derive(Serialize)]
 struct Shown {
-    version: u32,
     values: Vec<Entry>,
 }
 
@@ -37,11 +33,11 @@ pub(super) fn run(args: &Args, file: Option<&Path>) -> Result<(), CliError> {
         }
     }
     if args.json {
-        return output::json(&Shown { version: VERSION, values: entries });
+        return output::document(&Shown { values: entries });
     }
     let rows =
         entries.into_iter().map(|entry| [entry.key, text(&entry.value), from(&entry.origin)]);
-    output::table(["KEY", "VALUE", "FROM"], rows)
+    output::wide_table(["KEY", "VALUE", "FROM"], rows)
 }
 
 fn text(value: &Value) -> String {

@@ -40,6 +40,19 @@ pub(super) enum CliError {
          Run the same command again: rows that are already enqueued are not doubled"
     )]
     Interrupted { cause: StoreError, last_line: u64, new: u64, existing: u64, bad: u64 },
+    /// The outbox is fine, but what was asked for cannot be done, or is not there.
+    #[error("{0}")]
+    Refused(String),
+    #[error(
+        "stopped after {done} of {asked} rows; the rest is as it was. List what is still open with \
+         `trestle dlq list` and replay that: a row is never replayed twice"
+    )]
+    ReplayStopped {
+        done: usize,
+        asked: usize,
+        #[source]
+        cause: Option<StoreError>,
+    },
     #[error("upkeep still has work after {0} rounds: run it again")]
     UpkeepUnfinished(u32),
     #[error("cannot read {what}")]
@@ -71,6 +84,24 @@ impl CliError {
         while let Some(error) = source {
             eprintln!("  because: {error}");
             source = error.source();
+        }
+        if let Some(hint) = self.hint() {
+            eprintln!("  hint: {hint}");
+        }
+    }
+
+    /// What would be right, for what the database refuses an operator.
+    fn hint(&self) -> Option<&'static str> {
+        let (Self::Store(error) | Self::ReplayStopped { cause: Some(error), .. }) = self else {
+            return None;
+        };
+        match error.server()?.code.as_str() {
+            "P7007" => Some("it may be on its way: wait for its outcome, or pause the lane first"),
+            "P7008" => Some("`trestle lanes list --all` shows the lanes that there are"),
+            "P7009" => Some("`trestle lanes list` shows which lanes are paused"),
+            "P7010" | "P7011" => Some("nothing was changed; `trestle dlq list` shows what is open"),
+            "55P03" => Some("a producer's open transaction is in the way: try again"),
+            _ => None,
         }
     }
 }

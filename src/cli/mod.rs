@@ -1,13 +1,20 @@
 //! The command line: one file a command.
 
+mod act;
+mod completions;
 mod config;
+mod dlq;
 mod enqueue;
 mod error;
+mod lanes;
 mod migrate;
 mod output;
 mod policies;
+mod repair;
 mod retention;
 mod run;
+mod status;
+mod trace;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -15,6 +22,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::config::{Config, ConfigError, load};
+use crate::store::migrate::MigrateError;
 use crate::store::{Store, target};
 use error::CliError;
 
@@ -41,12 +49,26 @@ enum Command {
     Run(run::Args),
     /// Deliver what is due, then exit
     Drain(run::Args),
+    /// Show how much waits, for how long, on which rails and lanes, and who works
+    Status(status::Args),
+    /// Show the life of a payment, an instruction or a participant, in order
+    Trace(trace::Args),
+    /// List, pause, resume or skip lanes
+    #[command(subcommand)]
+    Lanes(lanes::Command),
+    /// List, show, dismiss or replay FAILED rows
+    #[command(subcommand)]
+    Dlq(dlq::Command),
+    /// Take expired leases back, once
+    Repair(repair::Args),
     /// Compare the rail policies of this configuration with those in force, or put them in force
     Policies(policies::Args),
     /// Show the configuration in force, without its secrets, and where each value comes from
     Config(config::Args),
     /// Make the ledger's partitions ahead and archive old ones, once
     Retention(retention::Args),
+    /// Print a script that completes these commands in a shell
+    Completions(completions::Args),
 }
 
 /// Parses the arguments, does what they ask and reports a failure on stderr.
@@ -71,8 +93,10 @@ pub fn run() -> ExitCode {
 /// What can be wrong with the configuration is found before the runtime starts.
 fn start(cli: Cli) -> Result<(), CliError> {
     let file = cli.config.as_deref();
-    if let Command::Config(args) = &cli.command {
-        return config::run(args, file);
+    match &cli.command {
+        Command::Config(args) => return config::run(args, file),
+        Command::Completions(args) => return completions::run(args),
+        _ => {}
     }
     let config = load(file)?;
     config.database.required_url()?;
@@ -90,8 +114,13 @@ fn start(cli: Cli) -> Result<(), CliError> {
             Command::Drain(args) => run::drain(args, &config).await,
             Command::Policies(args) => policies::run(args, &config).await,
             Command::Retention(args) => retention::run(args, &config).await,
-            // It needs no runtime: see above.
-            Command::Config(_) => Ok(()),
+            Command::Status(args) => status::run(args, &config).await,
+            Command::Trace(args) => trace::run(args, &config).await,
+            Command::Lanes(command) => lanes::run(command, &config).await,
+            Command::Dlq(command) => dlq::run(command, &config).await,
+            Command::Repair(args) => repair::run(args, &config).await,
+            // They need no runtime: see above.
+            Command::Config(_) | Command::Completions(_) => Ok(()),
         }
     })
 }
@@ -109,4 +138,21 @@ fn check_database(config: &Config) -> Result<(), CliError> {
 
 async fn connect(config: &Config) -> Result<Store, CliError> {
     Ok(Store::connect(config.database.required_url()?).await?)
+}
+
+/// Connects, and refuses a database of another version, which may mean something else by the same
+/// names. Who may not look at the version finds out by what is missing.
+async fn connect_current(config: &Config) -> Result<Store, CliError> {
+    let mut store = connect(config).await?;
+    match store.migration_status().await {
+        Err(MigrateError::MissingRights(_)) => return Ok(store),
+        status => {
+            let status = status?;
+            status.check_compatible()?;
+            if !status.is_current() {
+                return Err(CliError::NotCurrent);
+            }
+        }
+    }
+    Ok(store)
 }

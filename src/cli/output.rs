@@ -2,29 +2,138 @@
 
 use std::io::{ErrorKind, Write};
 
-use comfy_table::{Table, presets};
+use comfy_table::{ColumnConstraint, ContentArrangement, Table, presets};
 use serde::Serialize;
 
 use super::CliError;
 
+/// What a terminal has at least. Longer texts are wrapped, ids never.
+const WIDTH: u16 = 80;
+
+/// The length of a UUID, which has to stay whole to be copied.
+const ID_LENGTH: usize = 36;
+
+/// The version of every JSON document that has one: it changes when a field goes or means another.
+const DOCUMENT_VERSION: u32 = 1;
+
+/// Numbers and ages: wrapping them would only make them hard to read.
+const SHORT: usize = 7;
+
+#[derive(Serialize)]
+struct Document<'a, T> {
+    version: u32,
+    #[serde(flatten)]
+    body: &'a T,
+}
+
 /// Prints a line. A reader that has seen enough (`| head`) is no failure.
 pub(super) fn line(text: &str) -> Result<(), CliError> {
-    match writeln!(std::io::stdout().lock(), "{text}") {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(CliError::Write(error)),
-        _ => Ok(()),
+    is_read(text).map(|_| ())
+}
+
+/// Prints a line, and says whether somebody still reads.
+pub(super) fn is_read(text: &str) -> Result<bool, CliError> {
+    let mut stdout = std::io::stdout().lock();
+    match writeln!(stdout, "{text}").and_then(|()| stdout.flush()) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(CliError::Write(error)),
     }
 }
 
 pub(super) fn json(value: &impl Serialize) -> Result<(), CliError> {
-    let text = serde_json::to_string(value).map_err(|error| CliError::Write(error.into()))?;
-    line(&text)
+    line(&json_text(value)?)
+}
+
+/// A JSON object with the version of its form.
+pub(super) fn document(body: &impl Serialize) -> Result<(), CliError> {
+    line(&document_text(body)?)
+}
+
+pub(super) fn document_text(body: &impl Serialize) -> Result<String, CliError> {
+    json_text(&Document { version: DOCUMENT_VERSION, body })
+}
+
+fn json_text(value: &impl Serialize) -> Result<String, CliError> {
+    serde_json::to_string(value).map_err(|error| CliError::Write(error.into()))
 }
 
 pub(super) fn table<const N: usize>(
     header: [&str; N],
     rows: impl IntoIterator<Item = [String; N]>,
 ) -> Result<(), CliError> {
+    line(&table_text(header, rows))
+}
+
+/// A table whose values have to stay whole, however wide it becomes.
+pub(super) fn wide_table<const N: usize>(
+    header: [&str; N],
+    rows: impl IntoIterator<Item = [String; N]>,
+) -> Result<(), CliError> {
+    let rows = rows.into_iter().map(|row| row.map(|cell| printable(&cell)));
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_header(header).add_rows(rows);
     line(&table.trim_fmt())
+}
+
+pub(super) fn table_text<const N: usize>(
+    header: [&str; N],
+    rows: impl IntoIterator<Item = [String; N]>,
+) -> String {
+    let rows: Vec<[String; N]> =
+        rows.into_iter().map(|row| row.map(|cell| printable(&cell))).collect();
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_header(header);
+    table.set_content_arrangement(ContentArrangement::Dynamic).set_width(WIDTH);
+    for (number, column) in table.column_iter_mut().enumerate() {
+        let is_id = |row: &[String; N]| row[number].len() == ID_LENGTH;
+        let is_short = |row: &[String; N]| row[number].len() <= SHORT;
+        if rows.iter().all(is_id) || rows.iter().all(is_short) {
+            column.set_constraint(ColumnConstraint::ContentWidth);
+        }
+    }
+    table.add_rows(rows);
+    table.trim_fmt()
+}
+
+/// Without control characters: what a rail or an operator wrote must not steer a terminal.
+pub(super) fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+/// An age for people: `59 s`, `12 min`, `3 h`, `5 d`.
+pub(super) fn age(seconds: i64) -> String {
+    match seconds.max(0) {
+        seconds @ 0..120 => format!("{seconds} s"),
+        seconds @ 120..7_200 => format!("{} min", seconds / 60),
+        seconds @ 7_200..172_800 => format!("{} h", seconds / 3_600),
+        seconds => format!("{} d", seconds / 86_400),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{age, table_text};
+
+    #[test]
+    fn an_age_has_one_unit() {
+        assert_eq!([0, 119, 120, 7_200, 172_800].map(age), ["0 s", "119 s", "2 min", "2 h", "2 d"]);
+        assert_eq!(age(-1), "0 s");
+    }
+
+    #[test]
+    fn a_table_fits_eighty_columns_and_keeps_ids_whole() {
+        let id = "01a1e443-c8c2-7c0c-81c7-1a7144d77994";
+        let text = "a reason that has many more words than would fit in what the id leaves of it";
+        let row = [id.to_owned(), "participant-with-a-long-name".to_owned(), text.to_owned()];
+        let table = table_text(["OUTBOX ID", "PARTICIPANT", "REASON"], [row]);
+        assert!(table.contains(id), "{table}");
+        assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
+    }
+
+    #[test]
+    fn control_characters_do_not_reach_the_terminal() {
+        let table = table_text(["A"], [["\u{1b}[2Jx\ny".to_owned()]]);
+        assert!(!table.contains('\u{1b}') && table.contains("x y"), "{table:?}");
+    }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{CliError, connect, output};
+use super::{CliError, act, connect, output};
 use crate::config::Config;
 use crate::relay;
 
@@ -47,7 +47,7 @@ pub(super) async fn run(args: Args, config: &Config) -> Result<(), CliError> {
     let Some(reason) = args.reason else { return Err(CliError::OtherPolicies) };
     let mut all = in_force;
     all.extend(configured);
-    let actor = args.actor.unwrap_or_else(|| std::env::var("USER").unwrap_or("trestle".to_owned()));
+    let actor = act::actor(args.actor);
     let version = store.set_rail_policies(&all, &actor, &reason).await?;
     output::line(&format!("Version {version} is in force. Workers with other policies stop."))
 }

@@ -1,23 +1,37 @@
 //! The only place that knows PostgreSQL: one method per SQL function, and all SQL text.
 
+mod acts;
 mod claim;
 mod complete;
 mod connect;
 mod enqueue;
 mod error;
+mod failures;
+mod lanes;
 mod listen;
 pub mod migrate;
+mod moment;
+mod overview;
 mod policies;
+mod preview;
+mod trace;
 mod upkeep;
 mod watch;
 mod worker;
 
+pub use acts::{By, LaneName, RepairedRow, Replayed};
 pub use claim::Claim;
 pub use complete::{OutcomeRow, Recorded, Renewed, Repaired, whole_seconds};
 pub use connect::target;
 pub use enqueue::{BatchRow, Enqueued, NewRow};
 pub use error::{ServerError, StoreError};
+pub use failures::{FailureFilter, FailureStatus};
+pub use lanes::{LaneFilter, LaneStatus};
 pub use listen::{Ear, SleepKey};
+pub use moment::Moment;
+pub use overview::{Overview, RailStatus, WorkerStatus};
+pub use preview::ReplayCandidate;
+pub use trace::TraceEntry;
 pub use upkeep::UpkeepRow;
 pub use watch::Gauges;
 pub use worker::WorkerStore;

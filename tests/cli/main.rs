@@ -4,11 +4,18 @@
 
 mod config;
 mod configuration;
+mod dlq;
+mod dlq_replay;
 mod enqueue;
 mod harness;
+mod lanes;
 mod migrate;
 mod migrate_rights;
+mod operator;
 mod retention;
+mod scene;
+mod status;
 #[path = "../support/mod.rs"]
 mod support;
 mod tls;
+mod trace;

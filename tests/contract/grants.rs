@@ -15,9 +15,11 @@ const GROUPS: [&str; 5] = [
 ];
 
 /// Who may read what. Nobody has any other right on a table, a view or a sequence.
-const MAY_READ: [(&str, &[&str]); 17] = [
+const MAY_READ: [(&str, &[&str]); 19] = [
     ("supervisor_outbox_status", &["executor", "operator", "readonly", "auditor"]),
     ("outbox_operational_status", &["executor", "operator", "readonly", "auditor"]),
+    ("outbox_failure_status", &["operator", "readonly", "auditor"]),
+    ("outbox_worker_status", &["operator", "readonly", "auditor"]),
     ("payment_outbox_pending", &["operator", "readonly", "auditor"]),
     ("payment_outbox_attempts", &["operator", "readonly", "auditor"]),
     ("payment_outbox_events", &["operator", "readonly", "auditor"]),
@@ -38,7 +40,7 @@ const MAY_READ: [(&str, &[&str]); 17] = [
 /// What the migrations' own bookkeeping, made outside of these files, adds to the list.
 const HISTORY: (&str, &[&str]) = ("schema_history", &["operator"]);
 
-const MAY_CALL: [(&str, &str); 20] = [
+const MAY_CALL: [(&str, &str); 30] = [
     ("enqueue_payment_outbox", "ingest"),
     ("enqueue_payment_outbox_batch", "ingest"),
     ("put_contact_identity", "ingest"),
@@ -59,6 +61,16 @@ const MAY_CALL: [(&str, &str); 20] = [
     ("dismiss_failed_outbox", "operator"),
     ("set_rail_policies", "operator"),
     ("set_outbox_settings", "operator"),
+    ("preview_replay", "operator"),
+    ("outbox_gauges", "operator"),
+    ("outbox_gauges", "readonly"),
+    ("outbox_gauges", "auditor"),
+    ("lane_status", "operator"),
+    ("lane_status", "readonly"),
+    ("lane_status", "auditor"),
+    ("trace_outbox", "operator"),
+    ("trace_outbox", "readonly"),
+    ("trace_outbox", "auditor"),
 ];
 
 /// Dated partitions come and go: they are read through their parent.

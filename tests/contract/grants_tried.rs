@@ -16,6 +16,7 @@ const STATEMENTS: &str = "SELECT c.relname::text, c.relkind::text, ARRAY[
     WHERE c.relnamespace = 'outbox'::regnamespace AND c.relkind IN ('r', 'p', 'v') ORDER BY 1";
 
 const VIEWS: &[&str] = &["outbox_operational_status", "supervisor_outbox_status"];
+const WATCHED: &[&str] = &["outbox_failure_status", "outbox_worker_status"];
 const LOG: &[&str] =
     &["payment_outbox_attempts", "payment_outbox_events", "payment_outbox_pending"];
 
@@ -67,7 +68,7 @@ async fn users_read_what_their_group_may_and_write_nothing() {
     let database = Database::new().await;
     let attempts = attempts(&database.connect().await).await;
     let everything = attempts.iter().map(|attempt| attempt.relation.clone()).collect();
-    let mut log_and_views = of(&[VIEWS, LOG]);
+    let mut log_and_views = of(&[VIEWS, WATCHED, LOG]);
     log_and_views.sort_unstable();
     for (role, expected) in [
         ("symphony_ingest", Vec::new()),

@@ -80,10 +80,13 @@ fn calls(scene: &Scene) -> Vec<(&'static str, String)> {
         ("pause_outbox_lane", "'paused', 'ach', 'ops', 'why'".to_owned()),
         ("resume_outbox_lane", "'paused', 'ach', 'ops', 'why'".to_owned()),
         ("skip_outbox_lane_head", "'skipped', 'ach', 'ops', 'why'".to_owned()),
+        ("preview_replay", format!("'{{{replayed}}}'")),
         ("replay_failed_outbox", format!("'{replayed}', 'ops', 'why'")),
         ("dismiss_failed_outbox", format!("'{dismissed}', 'ops', 'why'")),
         ("set_rail_policies", "'{\"ach\": {\"on_failed\": \"halt\"}}', 'ops', 'why'".to_owned()),
         ("set_outbox_settings", "'{\"hot_days\": 8}', 'ops', 'why'".to_owned()),
+        ("lane_status", "NULL, 'ach', true, 10".to_owned()),
+        ("trace_outbox", format!("'outbox', '{replayed}', 10")),
         ("claim_outbox_batch", "10, 'worker', 60".to_owned()),
     ]
 }

@@ -51,6 +51,7 @@ mod status_views;
 mod steps;
 #[path = "../support/mod.rs"]
 mod support;
+mod traces;
 mod unordered;
 mod upkeep;
 mod upkeep_locks;
