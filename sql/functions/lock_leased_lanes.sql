@@ -20,7 +20,8 @@ BEGIN
     turn_ids := ARRAY(SELECT t.turn_id FROM outbox.payment_outbox_turns AS t WHERE t.turn_id = ANY (v_turns) AND t.lane_id = ANY (v_lanes));
     busy_ids := ARRAY(
       SELECT p.outbox_id FROM outbox.payment_outbox_pending AS p
-      WHERE p.outbox_id = ANY (p_outbox_ids) AND p.claimed_by = p_worker_id AND p.turn_id <> ALL (turn_ids));
+      WHERE p.outbox_id = ANY (p_outbox_ids) AND p.claimed_by = p_worker_id AND p.turn_id <> ALL (turn_ids)
+        AND EXISTS (SELECT FROM outbox.payment_outbox_turns AS t WHERE t.turn_id = p.turn_id));
   END IF;
 END
 $$;
