@@ -11,12 +11,12 @@ AS $$
 #variable_conflict use_column
 BEGIN
   RETURN QUERY
-  -- A row that is named twice gets its first outcome.
-  SELECT DISTINCT ON (a.outbox_id) a.* FROM unnest(
+  -- A lease that is named twice gets its first outcome.
+  SELECT DISTINCT ON (a.outbox_id, a.lease_token) a.* FROM unnest(
     p_outbox_ids, p_lease_tokens, p_states, p_rail_references, p_rail_codes, p_error_codes, p_error_messages,
     p_latencies_ms, p_retry_delays_seconds, p_counted) WITH ORDINALITY AS a
     (outbox_id, lease_token, state, rail_reference, rail_code, error_code, error_message, latency_ms, retry_delay_seconds, counted, n)
-  ORDER BY a.outbox_id, a.n;
+  ORDER BY a.outbox_id, a.lease_token, a.n;
 END
 $$;
 COMMENT ON FUNCTION outbox.asked_outcomes(uuid[], uuid[], outbox.outbox_attempt_state[], text[], text[], text[], text[], integer[], integer[], boolean[]) IS 'The outcomes of a batch as rows.';

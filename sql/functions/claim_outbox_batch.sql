@@ -69,9 +69,9 @@ BEGIN
              SELECT count(*) FROM outbox.payment_outbox_attempts AS a
              WHERE a.outbox_id = p.outbox_id AND a.state = 'ZOMBIE_REQUEUE') END,
            p.turn_id,
-           -- Since when it may be with the rail under its key, in an earlier attempt or as the row it replays.
+           -- Since when it may be with the rail under its key, in an earlier attempt or as the row it replays: it was sent after it was claimed.
            CASE WHEN p.attempt_count > 0 OR p.replay_of IS NOT NULL THEN (
-             SELECT min(a.created_at) FROM outbox.payment_outbox_attempts AS a
+             SELECT min(a.claimed_at) FROM outbox.payment_outbox_attempts AS a
              WHERE a.instruction_id = p.instruction_id AND a.idempotency_key = p.idempotency_key
                AND a.rail_type = p.rail_type AND a.state IN ('RETRYABLE', 'ZOMBIE_REQUEUE')) END
     FROM unnest(v_ids) WITH ORDINALITY AS i (outbox_id, n)

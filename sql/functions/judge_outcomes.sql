@@ -41,14 +41,14 @@ BEGIN
   weighed AS (
     SELECT r.*, a.n, a.rail_reference, a.rail_code, a.error_code, a.error_message, a.latency_ms, a.retry_delay_seconds,
            COALESCE(a.counted, true) AS counts, COALESCE(y.last_no, 0) + 1 AS no,
-           COALESCE(a.lease_token = r.lease_token AND r.claimed_by = p_worker_id AND r.lease_expires_at > p_now
+           COALESCE(r.claimed_by = p_worker_id AND r.lease_expires_at > p_now
                     AND a.state IN ('DISPATCHED', 'RETRYABLE', 'FAILED'), false) AS held,
            a.state AS asked_state, COALESCE(y.terminal, false) AS terminal,
            CASE WHEN a.state = 'FAILED' AND r.rail_type = 'dlq' THEN 'RETRYABLE'
                 WHEN a.state = 'RETRYABLE' AND r.rail_type <> 'dlq' AND COALESCE(a.counted, true) AND y.retries >= 19 THEN 'FAILED'
                 ELSE a.state END AS outcome
     FROM leased AS r
-    LEFT JOIN asked AS a ON a.outbox_id = r.outbox_id
+    LEFT JOIN asked AS a ON a.outbox_id = r.outbox_id AND a.lease_token = r.lease_token
     LEFT JOIN tried AS y ON y.outbox_id = r.outbox_id),
   ranked AS (
     SELECT w.*, COALESCE(bool_and(w.held) OVER earlier, true) AS is_next FROM weighed AS w

@@ -60,7 +60,9 @@ pub(super) async fn drain(args: Args, config: &Config) -> Result<(), CliError> {
     let bar = progress();
     let told = bar.clone();
     let result = relay
-        .drain(signals.at_least(1), move |rows| told.inc(u64::try_from(rows).unwrap_or(0)))
+        .drain(signals.at_least(1), signals.at_least(2), move |rows| {
+            told.inc(u64::try_from(rows).unwrap_or(0));
+        })
         .await;
     bar.finish_and_clear();
     Ok(result?)

@@ -149,18 +149,27 @@ fn check_dlq(config: &Config) -> Result<(), ConfigError> {
 
 /// A consumer of payments must never take a dead letter for one.
 fn check_dlq_topic(config: &Config, dlq: &DlqConfig) -> Result<(), ConfigError> {
-    let carries = |rail: &RailConfig| match rail {
+    let carries = |name: &str, rail: &RailConfig| match rail {
         RailConfig::Kafka(rail) => dlq.topic.as_ref().is_some_and(|dead| {
-            [&rail.topic].into_iter().chain(&rail.topics).any(|topic| topic == dead)
+            rail.topics.contains(dead) || leads_to(&rail.topic.replace("{rail_type}", name), dead)
         }),
         RailConfig::Http(_) => false,
     };
-    match config.rails.iter().find(|(_, rail)| carries(rail)) {
+    match config.rails.iter().find(|(name, rail)| carries(name, rail)) {
         Some((name, _)) => {
             wrong("dlq.topic", format!("is a topic of rails.{name}: dead letters need their own"))
         }
         None => Ok(()),
     }
+}
+
+/// Whether the rows of some tenant go to this topic.
+fn leads_to(template: &str, topic: &str) -> bool {
+    let Some((before, after)) = template.split_once("{tenant}") else {
+        return template == topic;
+    };
+    let tenant = topic.strip_prefix(before).and_then(|rest| rest.strip_suffix(after));
+    tenant.is_some_and(|tenant| tenant.parse::<uuid::Uuid>().is_ok())
 }
 
 fn is_rail_name(name: &str) -> bool {

@@ -12,9 +12,9 @@ const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(300);
 /// A probe that says nothing for this long does not hold up the next one.
 const PROBE_PATIENCE: Duration = Duration::from_secs(60);
 
-/// After so many rows in a row without an answer, each of another lane than the one before, nobody is
-/// there to answer. The silences of a single lane may be its row's fault, and count as its attempts.
-const SILENCES: u32 = 5;
+/// After so many lanes in a row without an answer, nobody is there to answer. The silences of fewer may be
+/// the fault of their rows, and count as their attempts.
+const SILENCES: usize = 5;
 
 /// What the breaker of a destination does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,10 +36,9 @@ pub struct Breaker {
 
 #[derive(Debug, Clone)]
 enum Inner {
-    /// How many of the last rows got no answer, and whose was the last.
     Closed {
-        silences: u32,
-        last: Option<Arc<str>>,
+        /// The lanes that got no answer since somebody last had one; fewer than [`SILENCES`].
+        silent: Vec<Arc<str>>,
     },
     Open {
         until: Instant,
@@ -51,7 +50,7 @@ enum Inner {
     },
 }
 
-const ANSWERS: Inner = Inner::Closed { silences: 0, last: None };
+const ANSWERS: Inner = Inner::Closed { silent: Vec::new() };
 
 /// The right to send one lane to a destination, and the duty to say what came of it.
 #[derive(Debug, Clone)]
@@ -129,12 +128,11 @@ impl Breaker {
     }
 
     fn silent(&self, failure: &Failure, lane: &Arc<str>) {
-        if let Inner::Closed { silences, last } = &mut *self.lock() {
-            if last.as_ref() != Some(lane) {
-                *silences += 1;
-                *last = Some(Arc::clone(lane));
+        if let Inner::Closed { silent } = &mut *self.lock() {
+            if !silent.contains(lane) {
+                silent.push(Arc::clone(lane));
             }
-            if *silences < SILENCES {
+            if silent.len() < SILENCES {
                 return;
             }
         }
@@ -173,15 +171,16 @@ impl Permit {
     pub(super) fn record(&self, outcome: &Outcome, lane: &Arc<str>) {
         match outcome {
             Outcome::Delivered { .. } => self.breaker.answered(),
-            Outcome::Refused(_) if self.probe => self.breaker.answered(),
-            Outcome::Retry(failure) if failure.answered && self.probe => self.breaker.answered(),
-            Outcome::Retry(failure) if failure.answered => self.breaker.spoke(),
-            Outcome::Retry(failure) if !self.probe => self.breaker.silent(failure, lane),
-            Outcome::Unavailable { failure, .. } => {
-                self.breaker.unavailable(failure, self.probe);
+            Outcome::Unavailable { failure, .. } => self.breaker.unavailable(failure, self.probe),
+            Outcome::Refused(failure) | Outcome::Retry(failure) if failure.answered => {
+                if self.probe { self.breaker.answered() } else { self.breaker.spoke() }
             }
-            Outcome::Retry(_) | Outcome::NotSent if self.probe => self.breaker.inconclusive(),
-            Outcome::Refused(_) | Outcome::Retry(_) | Outcome::NotSent => {}
+            Outcome::Refused(_) | Outcome::Retry(_) | Outcome::NotSent if self.probe => {
+                self.breaker.inconclusive();
+            }
+            Outcome::Retry(failure) => self.breaker.silent(failure, lane),
+            // The rail itself refused it, or gave it back: nobody was asked.
+            Outcome::Refused(_) | Outcome::NotSent => {}
         }
     }
 
@@ -221,6 +220,11 @@ mod tests {
 
     fn delivered() -> Outcome {
         Outcome::Delivered { reference: None, rail_code: None }
+    }
+
+    /// What the destination itself said.
+    fn answer(error_code: &str) -> Failure {
+        Failure { answered: true, ..Failure::new(error_code, "no") }
     }
 
     /// As if its pause were over.
@@ -295,13 +299,11 @@ mod tests {
     fn a_destination_that_never_answers_opens_it_and_an_answer_starts_the_count_again() {
         let breaker = breaker();
         let silence = Outcome::Retry(Failure::new("HTTP_TIMEOUT", "no answer"));
-        let mut busy = Failure::new("HTTP_409", "busy");
-        busy.answered = true;
-        let busy = Outcome::Retry(busy);
+        let busy = Outcome::Retry(answer("HTTP_409"));
         let send = |outcome: &Outcome, name: &str| {
             breaker.permit().unwrap().record(outcome, &lane(name));
         };
-        for answer in [&delivered(), &busy] {
+        for answer in [&delivered(), &busy, &Outcome::Refused(answer("HTTP_422"))] {
             ["a", "b", "c", "d"].into_iter().for_each(|name| send(&silence, name));
             send(answer, "a");
             assert_eq!(breaker.state(), BreakerState::Closed);
@@ -314,12 +316,25 @@ mod tests {
     }
 
     #[test]
-    fn one_lane_that_gets_no_answer_does_not_speak_for_all() {
+    fn a_few_lanes_that_get_no_answer_do_not_speak_for_all() {
         let breaker = breaker();
         let silence = Outcome::Retry(Failure::new("HTTP_TIMEOUT", "no answer"));
-        for _ in 0..20 {
-            breaker.permit().unwrap().record(&silence, &lane("a"));
+        for name in ["a", "b", "c", "d"].into_iter().cycle().take(40) {
+            breaker.permit().unwrap().record(&silence, &lane(name));
         }
+        assert_eq!(breaker.state(), BreakerState::Closed);
+    }
+
+    #[test]
+    fn a_probe_that_is_refused_before_it_is_sent_says_nothing_of_the_destination() {
+        let breaker = breaker();
+        breaker.permit().unwrap().record(&down(), &lane("a"));
+        let_the_pause_pass(&breaker);
+        let local = Failure::new("IDEMPOTENCY_WINDOW_PASSED", "too late");
+        breaker.permit().unwrap().record(&Outcome::Refused(local), &lane("a"));
+        assert_eq!(breaker.state(), BreakerState::Open);
+        let_the_pause_pass(&breaker);
+        breaker.permit().unwrap().record(&Outcome::Refused(answer("HTTP_422")), &lane("a"));
         assert_eq!(breaker.state(), BreakerState::Closed);
     }
 
@@ -333,9 +348,7 @@ mod tests {
         let_the_pause_pass(&breaker);
         assert!(breaker.permit().unwrap().holds());
         // An answer to what was sent before does not close what has opened since.
-        let mut busy = Failure::new("HTTP_409", "busy");
-        busy.answered = true;
-        early.record(&Outcome::Retry(busy), &lane("a"));
+        early.record(&Outcome::Retry(answer("HTTP_409")), &lane("a"));
         assert_eq!(breaker.state(), BreakerState::Probing);
     }
 }

@@ -31,8 +31,8 @@ pub struct Row {
     pub created_at: SystemTime,
     /// The turn of its lane: the rows that have the same one are leased together, and no others.
     pub turn_id: i64,
-    /// When it was enqueued, or the first of the rows that it replays, if any of them may be with the
-    /// rail already.
+    /// When it, or one of the rows that it replays, was first claimed for an attempt that may have
+    /// reached the rail.
     pub in_doubt_since: Option<SystemTime>,
 }
 

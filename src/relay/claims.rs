@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use uuid::Uuid;
 
+use super::RelayError;
 use super::dispatch::{Dispatcher, Terms};
 use super::quarantine;
 use super::route::Route;
@@ -21,6 +22,10 @@ const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// How long a rail that is full is left alone, unless one of its rows is done before.
 const FULL_PAUSE: Duration = Duration::from_millis(50);
+/// How long a drain waits for a destination that is down, when nothing else is left to deliver.
+const DRAIN_PATIENCE: Duration = Duration::from_secs(10);
+/// What a lease must have left when a row that goes alone has been sent.
+const RESERVE: Duration = Duration::from_secs(5);
 
 /// Claims for each rail in turn, as much as it has room for.
 pub(super) struct Claims {
@@ -59,6 +64,7 @@ impl Claims {
                 Err(error) => {
                     self.health.connected(false);
                     tracing::warn!(%error, "cannot claim; trying again");
+                    self.health.beat();
                     tokio::time::sleep(pause).await;
                     pause = (pause * 2).min(LONGEST_PAUSE);
                 }
@@ -66,16 +72,27 @@ impl Claims {
         }
     }
 
-    /// Claims until nothing is due and nothing is under way.
-    pub(super) async fn drain(&self, told: impl Fn(usize)) -> Result<(), StoreError> {
+    /// Claims until nothing is due and nothing is under way. Fails when that is so only because a
+    /// destination is down.
+    pub(super) async fn drain(&self, told: impl Fn(usize)) -> Result<(), RelayError> {
+        let mut down_since = None;
         while !self.stopping() {
             self.health.beat();
             // Looked at before the claim: what ends during it may have freed its lane.
             let idle = self.idle();
             let round = self.round().await?;
             told(round.rows);
+            let down = self.routes.iter().find(|route| route.open_breakers() > 0);
+            let since = *down_since.get_or_insert_with(Instant::now);
+            match down {
+                None => down_since = None,
+                Some(route) if round.rows == 0 && idle && since.elapsed() > DRAIN_PATIENCE => {
+                    return Err(RelayError::Unavailable(route.name.to_string()));
+                }
+                Some(_) => {}
+            }
             if round.rows == 0 {
-                if idle && !round.full {
+                if idle && !round.full && down.is_none() {
                     return Ok(());
                 }
                 self.await_slot(FULL_PAUSE).await;
@@ -99,6 +116,8 @@ impl Claims {
             if self.stopping() {
                 break;
             }
+            // A slow database is no reason to take the process for dead.
+            self.health.beat();
             match route.room(self.config.batch_size.into()) {
                 Ok(0) => round.full = true,
                 Ok(room) => {
@@ -152,7 +171,8 @@ impl Claims {
     async fn send_alone(&self, route: &Route, suspect: Row, terms: Terms) {
         tracing::warn!(outbox_id = %suspect.outbox_id, participant_id = suspect.participant_id, rail = %route.name,
             "this row was lost with its worker more than once: it is sent alone");
-        if !self.await_idle(terms.length / 4).await {
+        let patience = terms.length.saturating_sub(route.rail.longest_send() + RESERVE);
+        if !self.await_idle(patience).await {
             return self.dispatcher.give_back(route, vec![suspect], Duration::from_secs(1));
         }
         self.dispatcher.dispatch(route, vec![suspect], terms);

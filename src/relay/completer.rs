@@ -21,8 +21,10 @@ use crate::store::{OutcomeRow, Recorded, StoreError, WorkerStore, whole_seconds}
 
 /// Lanes are independent, so two batches can be written at once; those of one lane never are.
 const WRITERS: usize = 2;
-/// At most so many outcomes in one call.
+/// At most so many new outcomes in one call.
 const BATCH: usize = 1_000;
+/// With those that wait for their lanes the database takes at most so many.
+const MOST: usize = 10_000;
 /// How long an outcome waits for company: as long as the last batch took to write, within these
 /// bounds, so that a busy database gets fewer and larger batches.
 const GATHER: std::ops::Range<Duration> = Duration::from_millis(2)..Duration::from_millis(25);
@@ -75,7 +77,7 @@ impl Completer {
         // What somebody else's lock on its lane kept from being written stays in front of what is new.
         let mut batch = Batch::default();
         let mut gather = GATHER.start;
-        while receive(&mut queue, &mut items, batch.is_empty(), gather).await {
+        while receive(&mut queue, &mut items, batch.len(), gather).await {
             let waited = !batch.is_empty();
             items.drain(..).for_each(|item| batch.add(item));
             failpoint("acknowledged");
@@ -118,9 +120,14 @@ impl Completer {
             }
             // One of them is at fault: the others must not pay for it.
             Err(error) if rows.len() > 1 && (error.is_about_data() || error.is_integrity()) => {
-                let mut busy = Vec::new();
+                let mut busy: Vec<Entry> = Vec::new();
                 for entry in entries {
-                    busy.extend(Box::pin(self.complete(vec![entry])).await);
+                    // Behind a row that waits it would be refused as too early.
+                    if busy.iter().any(|kept| kept.is_of_lane(&entry)) {
+                        busy.push(entry);
+                    } else {
+                        busy.extend(Box::pin(self.complete(vec![entry])).await);
+                    }
                 }
                 busy
             }
@@ -206,20 +213,21 @@ impl Completer {
 async fn receive(
     queue: &mut mpsc::UnboundedReceiver<Settled>,
     items: &mut Vec<Settled>,
-    nothing_waits: bool,
+    waiting: usize,
     gather: Duration,
 ) -> bool {
-    if nothing_waits {
-        if queue.recv_many(items, BATCH).await == 0 {
+    let room = BATCH.min(MOST.saturating_sub(waiting));
+    if waiting == 0 {
+        if queue.recv_many(items, room).await == 0 {
             return false;
         }
-    } else if let Ok(0) = tokio::time::timeout(BUSY_PAUSE, queue.recv_many(items, BATCH)).await {
-        // Nobody sends any more, but what waits is still to be written.
+    } else if let Ok(0) = tokio::time::timeout(BUSY_PAUSE, queue.recv_many(items, room)).await {
+        // Nobody sends any more, or there is no room; but what waits is still to be written.
         tokio::time::sleep(BUSY_PAUSE).await;
     }
-    if items.len() < BATCH && !items.is_empty() {
+    if items.len() < room && !items.is_empty() {
         tokio::time::sleep(gather).await;
-        while items.len() < BATCH {
+        while items.len() < room {
             match queue.try_recv() {
                 Ok(item) => items.push(item),
                 Err(_) => break,
@@ -238,7 +246,11 @@ struct Batch {
 
 impl Batch {
     fn is_empty(&self) -> bool {
-        self.entries.is_empty() && self.releases.is_empty()
+        self.len() == 0
+    }
+
+    fn len(&self) -> usize {
+        self.entries.len() + self.releases.iter().map(|release| release.leases.len()).sum::<usize>()
     }
 
     fn add(&mut self, item: Settled) {

@@ -13,7 +13,8 @@ use crate::admin::metrics;
 use crate::failpoint::failpoint;
 use crate::store::{StoreError, UpkeepRow, WorkerStore};
 
-const REPAIR_EVERY: Duration = Duration::from_secs(5);
+/// Often, so that we and not a claim find an expired lease: only we log and count what is repaired.
+const REPAIR_EVERY: Duration = Duration::from_secs(1);
 const UPKEEP_EVERY: Duration = Duration::from_secs(60);
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// Lanes repaired in one call; called again until nothing is left.

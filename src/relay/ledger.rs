@@ -21,6 +21,12 @@ pub(super) struct Entry {
     pub(super) _slot: Taken,
 }
 
+impl Entry {
+    pub(super) fn is_of_lane(&self, other: &Self) -> bool {
+        self.participant_id == other.participant_id && self.rail == other.rail
+    }
+}
+
 /// Every outcome but a release has its row.
 pub(super) fn row(
     outbox_id: Uuid,

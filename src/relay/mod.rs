@@ -59,6 +59,10 @@ pub enum RelayError {
     NoRails,
     #[error("{0}")]
     Refused(String),
+    #[error(
+        "a destination of rail {0:?} is unavailable: what is due for it was not delivered and still waits"
+    )]
+    Unavailable(String),
     #[error("shutting down took too long: {0} rows were still under way, their leases will expire")]
     TookTooLong(usize),
 }
@@ -146,70 +150,69 @@ impl Relay {
 
     /// Delivers until `stop` says so; `hurry` ends the wait for what is under way.
     pub async fn run(
-        mut self,
+        self,
         stop: impl Future<Output = ()>,
         hurry: impl Future<Output = ()>,
     ) -> Result<(), RelayError> {
         let claims = Arc::clone(&self.claims);
-        let (ended, mut ending) = watch::channel(false);
-        let claiming = tokio::spawn(async move {
-            let _ended = EndedOnDrop(ended);
+        let claiming = async move {
             claims.run().await;
-        });
-        let refusal = tokio::select! {
-            () = stop => None,
-            refused = self.refused.wait_for(Option::is_some) => {
-                refused.ok().and_then(|refused| refused.clone())
-            }
-            _ = ending.wait_for(|ended| *ended) => Some("the claim loop ended by itself".to_owned()),
-            _ = &mut self.writing => Some("a writer of outcomes ended by itself".to_owned()),
+            Ok(())
         };
-        self.claims.dispatcher.stopping.store(true, Ordering::Relaxed);
-        self.claims.wake.now();
-        let finished = self.finish(claiming, hurry).await;
-        match refusal {
-            Some(refusal) => Err(RelayError::Refused(refusal)),
-            None => finished,
-        }
+        self.supervise(claiming, stop, hurry).await
     }
 
     /// Delivers what is due, and ends.
     pub async fn drain(
         self,
         stop: impl Future<Output = ()>,
-        told: impl Fn(usize) + Send + 'static,
+        hurry: impl Future<Output = ()>,
+        told: impl Fn(usize) + Send + Sync + 'static,
     ) -> Result<(), RelayError> {
         let claims = Arc::clone(&self.claims);
-        let mut refused = self.refused.clone();
-        let (result, mut drained) = watch::channel(None);
-        let claiming = tokio::spawn(async move {
-            let outcome = claims.drain(told).await.map_err(|error| error.to_string());
-            result.send_replace(Some(outcome));
-        });
-        let drained = tokio::select! {
+        let claiming = async move { claims.drain(told).await };
+        self.supervise(claiming, stop, hurry).await
+    }
+
+    /// Claims until that ends by itself, somebody stops it, or it must not go on.
+    async fn supervise(
+        mut self,
+        claiming: impl Future<Output = Result<(), RelayError>> + Send + 'static,
+        stop: impl Future<Output = ()>,
+        hurry: impl Future<Output = ()>,
+    ) -> Result<(), RelayError> {
+        let mut claiming = tokio::spawn(claiming);
+        let mut claimed = None;
+        let refused = |why: &str| Err(RelayError::Refused(why.to_owned()));
+        let result = tokio::select! {
             () = stop => Ok(()),
-            refusal = refused.wait_for(Option::is_some) => {
-                Err(refusal.ok().and_then(|refusal| refusal.clone()).unwrap_or_default())
+            Ok(why) = self.refused.wait_for(Option::is_some) => {
+                refused(why.as_deref().unwrap_or_default())
             }
-            outcome = drained.wait_for(Option::is_some) => match outcome.as_deref() {
-                Ok(Some(outcome)) => outcome.clone(),
-                _ => Err("the claim loop ended by itself".to_owned()),
-            },
+            ended = &mut claiming => {
+                claimed = Some(());
+                ended.unwrap_or_else(|_| refused("the claim loop died"))
+            }
+            _ = &mut self.writing => refused("a writer of outcomes ended by itself"),
         };
         self.claims.dispatcher.stopping.store(true, Ordering::Relaxed);
-        self.finish(claiming, std::future::pending()).await?;
-        drained.map_err(RelayError::Refused)
+        self.claims.wake.now();
+        let claiming = claimed.is_none().then_some(claiming);
+        let finished = self.finish(claiming, hurry).await;
+        result.and(finished)
     }
 
     /// Stops claiming, waits for what is under way, writes every outcome, releases the rest.
     async fn finish(
         mut self,
-        claiming: JoinHandle<()>,
+        claiming: Option<JoinHandle<Result<(), RelayError>>>,
         hurry: impl Future<Output = ()>,
     ) -> Result<(), RelayError> {
         let routes = self.claims.routes.clone();
         let everything = async {
-            let _ = claiming.await;
+            if let Some(claiming) = claiming {
+                let _ = claiming.await;
+            }
             // Leases are renewed until nothing is under way.
             self.claims.await_everything().await;
             self.background.shutdown().await;
@@ -233,15 +236,6 @@ impl Relay {
             Ok(()) => Ok(()),
             Err(_) => Err(RelayError::TookTooLong(under_way(&routes))),
         }
-    }
-}
-
-/// Says that a task is over, also when it panicked.
-struct EndedOnDrop(watch::Sender<bool>);
-
-impl Drop for EndedOnDrop {
-    fn drop(&mut self) {
-        self.0.send_replace(true);
     }
 }
 

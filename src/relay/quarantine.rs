@@ -13,18 +13,17 @@ pub(super) fn part(rows: Vec<Row>) -> (Vec<Row>, Vec<Row>, Vec<Row>) {
         return (rows, Vec::new(), Vec::new());
     }
     let (mut clean, mut suspects, mut behind) = (Vec::new(), Vec::new(), Vec::new());
-    let mut begun: HashSet<String> = HashSet::new();
-    let mut stopped: HashSet<String> = HashSet::new();
+    let mut begun: HashSet<i64> = HashSet::new();
+    let mut stopped: HashSet<i64> = HashSet::new();
     for row in rows {
-        let lane = row.participant_id.clone();
-        if stopped.contains(&lane) {
+        if stopped.contains(&row.turn_id) {
             behind.push(row);
         } else if row.zombie_count >= SUSPICIOUS {
-            stopped.insert(lane.clone());
+            stopped.insert(row.turn_id);
             // Its turn comes when it is the head of its lane.
-            if begun.contains(&lane) { behind.push(row) } else { suspects.push(row) }
+            if begun.contains(&row.turn_id) { behind.push(row) } else { suspects.push(row) }
         } else {
-            begun.insert(lane);
+            begun.insert(row.turn_id);
             clean.push(row);
         }
     }

@@ -49,17 +49,24 @@ impl Wake {
         let after = time.saturating_duration_since(self.base).as_millis();
         let tick = u64::try_from(after.div_ceil(TICK.as_millis())).unwrap_or(u64::MAX);
         let mut times = self.times.lock().unwrap_or_else(PoisonError::into_inner);
+        self.forget_what_is_over(&mut times);
         if times.insert(tick) && times.first() == Some(&tick) {
             // It may be sleeping until a later time.
             self.woken.notify_one();
         }
     }
 
-    /// The next of the times, without those that are over.
-    fn next(&self) -> Option<Instant> {
+    fn forget_what_is_over(&self, times: &mut BTreeSet<u64>) {
         let over = u64::try_from(self.base.elapsed().as_millis() / TICK.as_millis()).unwrap_or(0);
+        if times.first().is_some_and(|first| *first <= over) {
+            *times = times.split_off(&(over + 1));
+        }
+    }
+
+    /// The next of the times.
+    fn next(&self) -> Option<Instant> {
         let mut times = self.times.lock().unwrap_or_else(PoisonError::into_inner);
-        *times = times.split_off(&(over + 1));
+        self.forget_what_is_over(&mut times);
         times
             .first()
             .map(|tick| self.base + TICK.saturating_mul(u32::try_from(*tick).unwrap_or(u32::MAX)))

@@ -27,6 +27,25 @@ async fn a_topic_that_is_made_later_costs_no_row() {
 }
 
 #[tokio::test]
+async fn a_drain_whose_broker_is_away_says_so_and_fails_no_row() {
+    let (database, topic, proxy) = (Database::new().await, Topic::new().await, Proxy::to_kafka());
+    proxy.set(Mode::TurnAway);
+    let setup = Setup::kafka(&database, &topic).await.env("KAFKA_BROKERS", proxy.address());
+    enqueue(&database.connect().await, "kafka", 5, 50).await;
+    let mut drain = setup.start(&["drain"]);
+    assert_eq!(drain.ended().await.code(), Some(1), "{}", drain.log());
+    assert!(
+        drain.log().contains("a destination of rail \"kafka\" is unavailable"),
+        "{}",
+        drain.log()
+    );
+    nothing_failed_or_counted(&database).await;
+    proxy.set(Mode::Pass);
+    assert!(setup.start(&["drain"]).ended().await.success());
+    assert_eq!(check_order(&topic.consume(50).await), 0);
+}
+
+#[tokio::test]
 async fn rows_for_a_rail_that_nobody_runs_stay_pending() {
     let (database, topic) = (Database::new().await, Topic::new().await);
     let _bridge = Setup::kafka(&database, &topic).await.run();

@@ -58,8 +58,15 @@ fn a_value_of_the_wrong_kind_is_refused_with_its_key() {
 fn what_does_not_fit_together_is_refused_with_its_key() {
     let kafka = "[rails.sepa]\nkind = \"kafka\"\nbrokers = \"h:1\"\ntopic = \"t\"\n";
     let http = "[rails.bank]\nkind = \"http\"\nurl = \"https://bank.example\"\n";
+    let dlq = |template: &str, topic: &str| {
+        let kafka = kafka.replace("\"t\"", &format!("\"{template}\""));
+        format!("{kafka}[dlq]\nrail = \"sepa\"\ntopic = \"{topic}\"\n")
+    };
+    let tenants = format!("pay.{}", uuid::Uuid::nil());
     for (toml, words) in [
-        (format!("{kafka}[dlq]\nrail = \"sepa\"\ntopic = \"t\"\n"), "`dlq.topic` is a topic of rails.sepa"),
+        (dlq("t", "t"), "`dlq.topic` is a topic of rails.sepa"),
+        (dlq("pay.{rail_type}", "pay.sepa"), "`dlq.topic` is a topic of rails.sepa"),
+        (dlq("pay.{tenant}", &tenants), "`dlq.topic` is a topic of rails.sepa"),
         (kafka.replace("h:1", "h:1,,k:1"), "`rails.sepa.brokers` must be host:9092"),
         (format!("{kafka}source = \"\"\n"), "`rails.sepa.source` is empty"),
         (format!("{http}bearer_token = \"\"\n"), "`rails.bank.bearer_token` is empty"),

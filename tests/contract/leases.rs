@@ -62,7 +62,7 @@ async fn each_part_of_the_fence_is_needed() {
     assert_eq!(try_without_lease(&database).await[0], None, "another worker's outcome counts");
 
     let database = Database::new().await;
-    database.take_out("judge_outcomes", "a.lease_token = r.lease_token AND", "").await;
+    database.take_out("judge_outcomes", "AND a.lease_token = r.lease_token", "").await;
     let told = try_without_lease(&database).await;
     assert_eq!([&told[1], &told[3]], [&None, &None], "a forged and a stale token count");
 

@@ -93,10 +93,13 @@ async fn without_skipping_a_repairer_waits_for_another() {
     assert_eq!(interleaved(&database).await, Err("55P03".to_owned()));
 }
 
-/// A claim that finds the expired leases: what it gets, what it wrote, and what can be claimed
-/// two seconds later.
+/// A claim that finds leases that nobody has repaired for a while: what it gets, what it wrote, and what can be
+/// claimed two seconds later.
 async fn claim_finds_them(database: &Database) -> (usize, i64, usize) {
     let client = abandoned(database).await;
+    assert_eq!(claim(&client, "w", 100).await.len(), 0);
+    assert_eq!(count(&client, ZOMBIES).await, 0, "who repairs on purpose comes first");
+    database.advance(Duration::from_secs(3)).await;
     let at_once = claim(&client, "w", 100).await.len();
     let zombies = count(&client, ZOMBIES).await;
     database.advance(Duration::from_secs(2)).await;

@@ -79,7 +79,7 @@ impl Courier {
 
     /// A row that may have been sent before, also as the row it replays, is not sent again once the
     /// receiver may have forgotten its key, because that could pay twice. The first send was not
-    /// before the row's creation.
+    /// before the first claim.
     fn outlived(&self, row: &Row, now: SystemTime) -> Option<Outcome> {
         let ttl = self.idempotency_ttl?;
         if now.duration_since(row.in_doubt_since?).unwrap_or_default() <= ttl {

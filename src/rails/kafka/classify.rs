@@ -75,9 +75,10 @@ pub(super) fn error_code(code: Code) -> String {
     }
 }
 
-/// With librdkafka's own words for the code: they are fixed texts.
+/// With librdkafka's own words for the code: they are fixed texts. Its own codes are negative, those of
+/// brokers are not.
 pub(super) fn failure(code: Code) -> Failure {
-    Failure::new(error_code(code), code.to_string())
+    Failure { answered: code as i32 > 0, ..Failure::new(error_code(code), code.to_string()) }
 }
 
 /// A row that no broker would take, found before it is sent. `limit` is the topic's.
@@ -139,6 +140,12 @@ mod tests {
         assert!(refused && matches!(outcome, Outcome::Unavailable { maybe_sent: true, .. }));
         let (outcome, _) = classes.after_hand_over(Code::MessageSizeTooLarge, true);
         assert!(matches!(outcome, Outcome::Refused(_)), "{outcome:?}");
+    }
+
+    #[test]
+    fn what_a_broker_says_is_an_answer_and_what_librdkafka_says_is_none() {
+        assert!(failure(Code::MessageSizeTooLarge).answered);
+        assert!(!failure(Code::MessageTimedOut).answered);
     }
 
     #[test]

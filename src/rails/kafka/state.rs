@@ -20,6 +20,8 @@ pub(super) struct State {
     pub(super) batch_bytes: usize,
     /// A broker has refused a batch: until then, records go alone.
     pub(super) alone_until: Option<Instant>,
+    /// No other producer could be made: until then, nobody tries again to replace this one.
+    pub(super) reprieve_until: Option<Instant>,
 }
 
 /// The producer that takes rows.
@@ -53,6 +55,7 @@ impl State {
             waiting: Vec::new(),
             batch_bytes: usual.batch_bytes,
             alone_until: None,
+            reprieve_until: None,
         }
     }
 

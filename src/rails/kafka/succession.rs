@@ -14,6 +14,8 @@ use crate::delivery::Lane;
 /// How long records go alone after a broker refused a batch. The row that was the reason is found
 /// by then, and fails.
 const ALONE_FOR: Duration = Duration::from_secs(60);
+/// How long a producer goes on that no longer fits, when no other could be made.
+const REPRIEVE: Duration = Duration::from_secs(10);
 
 impl Courier {
     /// Called by a producer's own thread: it ends, and another takes its place when every row of
@@ -56,6 +58,7 @@ impl Courier {
     fn reshape_locked(self: &Arc<Self>, state: &mut State, carrier: &Arc<Carrier>) {
         let shape = state.shape();
         let fits = carrier.shape == shape && !carrier.is_old();
+        let fits = fits || state.reprieve_until.is_some_and(|until| until > Instant::now());
         if !state.is_current(carrier) || fits || self.is_closing() {
             return;
         }
@@ -66,6 +69,7 @@ impl Courier {
                 state.carrier = Slot::Open(next);
             }
             Err(error) => {
+                state.reprieve_until = Some(Instant::now() + REPRIEVE);
                 error!(rail = &*self.settings.log.rail, "no new producer: {}", self.shown(&error));
             }
         }
