@@ -6,7 +6,11 @@
 
 mod labels;
 mod names;
+#[cfg(test)]
+mod promql;
 mod recorder;
+#[cfg(test)]
+mod shipped;
 
 use std::time::Duration;
 
@@ -106,7 +110,7 @@ mod tests {
     use super::*;
 
     /// What a scrape shows after `record`.
-    fn rendered(record: impl FnOnce()) -> String {
+    pub(super) fn rendered(record: impl FnOnce()) -> String {
         let recorder = recorder::build().unwrap();
         let handle = recorder.handle();
         metrics::with_local_recorder(&recorder, || {
@@ -116,7 +120,7 @@ mod tests {
         handle.render()
     }
 
-    fn record_everything() {
+    pub(super) fn record_everything() {
         gauges(7, Duration::from_millis(2_500), 3, 2);
         depth_is_exact(false);
         unroutable(4);
