@@ -26,7 +26,9 @@ GRANT EXECUTE ON FUNCTION
   outbox.run_outbox_upkeep(),
   outbox.outbox_gauges(text[]),
   outbox.wake_up_key(),
-  outbox.check_rail_policies(jsonb)
+  outbox.check_rail_policies(jsonb),
+  outbox.note_worker(text, text[], uuid),
+  outbox.forget_worker(text)
 TO symphony_executor;
 -- What a worker's gauges need: two views, which read with their owner's rights.
 GRANT SELECT ON outbox.supervisor_outbox_status, outbox.outbox_operational_status TO symphony_executor;

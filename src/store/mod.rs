@@ -13,6 +13,7 @@ pub mod migrate;
 mod moment;
 mod overview;
 mod policies;
+mod presence;
 mod preview;
 mod trace;
 mod upkeep;

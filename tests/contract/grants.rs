@@ -15,7 +15,7 @@ const GROUPS: [&str; 5] = [
 ];
 
 /// Who may read what. Nobody has any other right on a table, a view or a sequence.
-const MAY_READ: [(&str, &[&str]); 19] = [
+const MAY_READ: [(&str, &[&str]); 20] = [
     ("supervisor_outbox_status", &["executor", "operator", "readonly", "auditor"]),
     ("outbox_operational_status", &["executor", "operator", "readonly", "auditor"]),
     ("outbox_failure_status", &["operator", "readonly", "auditor"]),
@@ -33,6 +33,7 @@ const MAY_READ: [(&str, &[&str]); 19] = [
     ("payment_outbox_rail_policies", &["operator"]),
     ("payment_outbox_settings", &["operator"]),
     ("payment_outbox_turns", &["operator"]),
+    ("payment_outbox_workers", &["operator"]),
     ("contact_identities", &["operator"]),
     ("schema_code", &["operator"]),
 ];
@@ -40,7 +41,7 @@ const MAY_READ: [(&str, &[&str]); 19] = [
 /// What the migrations' own bookkeeping, made outside of these files, adds to the list.
 const HISTORY: (&str, &[&str]) = ("schema_history", &["operator"]);
 
-const MAY_CALL: [(&str, &str); 30] = [
+const MAY_CALL: [(&str, &str); 32] = [
     ("enqueue_payment_outbox", "ingest"),
     ("enqueue_payment_outbox_batch", "ingest"),
     ("put_contact_identity", "ingest"),
@@ -54,6 +55,8 @@ const MAY_CALL: [(&str, &str); 30] = [
     ("outbox_gauges", "executor"),
     ("wake_up_key", "executor"),
     ("check_rail_policies", "executor"),
+    ("note_worker", "executor"),
+    ("forget_worker", "executor"),
     ("pause_outbox_lane", "operator"),
     ("resume_outbox_lane", "operator"),
     ("skip_outbox_lane_head", "operator"),

@@ -77,6 +77,8 @@ fn calls(scene: &Scene) -> Vec<(&'static str, String)> {
         ("outbox_gauges", "'{kafka}'".to_owned()),
         ("wake_up_key", String::new()),
         ("check_rail_policies", "'{\"ach\": {\"on_failed\": \"skip\"}}'".to_owned()),
+        ("note_worker", "'worker', '{ach}'".to_owned()),
+        ("forget_worker", "'worker'".to_owned()),
         ("pause_outbox_lane", "'paused', 'ach', 'ops', 'why'".to_owned()),
         ("resume_outbox_lane", "'paused', 'ach', 'ops', 'why'".to_owned()),
         ("skip_outbox_lane_head", "'skipped', 'ach', 'ops', 'why'".to_owned()),
