@@ -2,7 +2,7 @@
 //! at the policies.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -10,6 +10,7 @@ use tokio::time::{Interval, MissedTickBehavior};
 use uuid::Uuid;
 
 use super::route::Route;
+use super::waiting::{self, RailSign};
 use super::wake::Wake;
 use crate::admin::health::Health;
 use crate::admin::metrics;
@@ -128,26 +129,21 @@ impl Housekeeping {
     }
 
     async fn look(&self) -> Result<(), StoreError> {
+        let rails: Vec<RailSign<'_>> = self.routes.iter().map(|route| sign(route)).collect();
+        for rail in &rails {
+            metrics::rail(rail.name, rail.in_flight, rail.open_breakers);
+        }
         self.check_policies().await?;
-        let rails: Vec<&str> = self.routes.iter().map(|route| &*route.name).collect();
-        self.store.note_worker(&self.worker_id, &rails, self.tenant_id).await?;
-        let gauges = self.store.gauges(&rails).await?;
-        let age = gauges.oldest_pending_at.and_then(|at| SystemTime::now().duration_since(at).ok());
-        metrics::gauges(
-            gauges.pending_depth,
-            age.unwrap_or_default(),
-            gauges.dlq_depth,
-            gauges.expired_leases,
-        );
-        metrics::depth_is_exact(gauges.depth_is_exact);
-        metrics::unroutable(gauges.unroutable_lanes);
-        self.health.waiting(gauges.due_lanes > 0);
-        if gauges.due_lanes > 0 {
+        let names: Vec<&str> = rails.iter().map(|rail| rail.name).collect();
+        self.store.note_worker(&self.worker_id, &names, self.tenant_id).await?;
+        let waiting = self.store.waiting_rails(&names, self.tenant_id).await?;
+        self.health.waiting(waiting::reason(&rails, &waiting));
+        if waiting.iter().any(|rail| rail.is_due) {
             // Nobody notifies of rows that were repaired by a claim, or whose worker is gone.
             self.wake.now();
         }
-        for route in &self.routes {
-            metrics::rail(&route.name, route.slots.taken(), route.open_breakers());
+        if let Some(sample) = self.store.sample_gauges().await? {
+            metrics::sampled(&sample);
         }
         Ok(())
     }
@@ -161,6 +157,11 @@ impl Housekeeping {
             result => result,
         }
     }
+}
+
+fn sign(route: &Route) -> RailSign<'_> {
+    let (open_breakers, in_flight) = (route.open_breakers(), route.slots.taken());
+    RailSign { name: &route.name, open_breakers, in_flight }
 }
 
 /// What was missed while the database, or we, were away is not made up for.

@@ -12,6 +12,7 @@ mod ledger;
 mod quarantine;
 mod renewal;
 mod route;
+mod waiting;
 mod wake;
 mod worker_id;
 

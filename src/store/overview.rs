@@ -7,9 +7,8 @@ use uuid::Uuid;
 
 use super::{LaneStatus, Moment, Store, StoreError, lanes};
 
-const TOTALS: &str = "SELECT pending_depth, depth_is_exact, \
-    EXTRACT(epoch FROM clock_timestamp() - oldest_pending_at)::bigint, dlq_depth, expired_leases \
-    FROM outbox.outbox_gauges('{}')";
+const TOTALS: &str = "SELECT pending_depth, depth_is_exact, oldest_pending_age_seconds::bigint, \
+    dlq_depth, expired_leases FROM outbox.outbox_gauges()";
 const RAILS: &str = "SELECT rail_type, sum(depth)::bigint, max(oldest_age_seconds)::bigint, \
     sum(due_unleased_count)::bigint, sum(leased_count)::bigint, sum(expired_lease_count)::bigint, \
     sum(dlq_count)::bigint, sum(dlq_undelivered_count)::bigint \

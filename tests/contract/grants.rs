@@ -15,7 +15,7 @@ const GROUPS: [&str; 5] = [
 ];
 
 /// Who may read what. Nobody has any other right on a table, a view or a sequence.
-const MAY_READ: [(&str, &[&str]); 20] = [
+const MAY_READ: [(&str, &[&str]); 22] = [
     ("supervisor_outbox_status", &["executor", "operator", "readonly", "auditor"]),
     ("outbox_operational_status", &["executor", "operator", "readonly", "auditor"]),
     ("outbox_failure_status", &["operator", "readonly", "auditor"]),
@@ -27,6 +27,8 @@ const MAY_READ: [(&str, &[&str]); 20] = [
     ("payment_outbox_attempts_default", &["operator"]),
     ("payment_outbox_events_default", &["operator"]),
     ("payment_outbox_failures", &["operator"]),
+    ("payment_outbox_gauges", &["operator"]),
+    ("payment_outbox_horizon", &["operator"]),
     ("payment_outbox_keys", &["operator"]),
     ("payment_outbox_lanes", &["operator"]),
     ("payment_outbox_partitions", &["operator"]),
@@ -41,7 +43,7 @@ const MAY_READ: [(&str, &[&str]); 20] = [
 /// What the migrations' own bookkeeping, made outside of these files, adds to the list.
 const HISTORY: (&str, &[&str]) = ("schema_history", &["operator"]);
 
-const MAY_CALL: [(&str, &str); 32] = [
+const MAY_CALL: [(&str, &str); 33] = [
     ("enqueue_payment_outbox", "ingest"),
     ("enqueue_payment_outbox_batch", "ingest"),
     ("put_contact_identity", "ingest"),
@@ -52,7 +54,8 @@ const MAY_CALL: [(&str, &str); 32] = [
     ("release_outbox_leases", "executor"),
     ("repair_expired_leases", "executor"),
     ("run_outbox_upkeep", "executor"),
-    ("outbox_gauges", "executor"),
+    ("sample_outbox_gauges", "executor"),
+    ("waiting_rails", "executor"),
     ("wake_up_key", "executor"),
     ("check_rail_policies", "executor"),
     ("note_worker", "executor"),
