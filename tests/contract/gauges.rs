@@ -9,6 +9,7 @@ use crate::calls::{claim, complete, enqueue};
 use crate::lane_acts::{claim_rail, pause, set_policies};
 use crate::steps::{Request, count, run};
 use crate::support::Database;
+use crate::upkeep_partitions::without_a_partition;
 
 const TENANT: &str = "11111111-1111-1111-1111-111111111111";
 
@@ -64,8 +65,8 @@ async fn lanes_are_counted_by_what_they_wait_for() {
         enqueue(&client, "blocked", rail).await;
     }
     // A head that its user has put off, with a row behind it that is put off too.
-    let later = Request::new("later", "sepa")
-        .with(|later| later.not_before = Some("tomorrow".to_owned()));
+    let later =
+        Request::new("later", "sepa").with(|later| later.not_before = Some("tomorrow".to_owned()));
     later.call(&client).await.unwrap();
     later.with(|other| other.key = "other".to_owned()).call(&client).await.unwrap();
     pause(&client, "paused", "sepa").await.unwrap();
@@ -151,10 +152,8 @@ async fn a_row_whose_partition_is_missing_shows_in_the_default_one() {
     database.control_clock().await;
     let client = database.connect().await;
     assert_eq!(sample(&database, &client).await["default_partition_rows"], 0);
-    database.advance(Duration::from_secs(86_400 * 30)).await;
-    enqueue(&client, "alice", "ach").await;
-    claim(&client, "worker", 1).await;
-    assert_ne!(sample(&database, &client).await["default_partition_rows"], 0);
+    without_a_partition(&client).await;
+    assert_eq!(sample(&database, &client).await["default_partition_rows"], 1);
 }
 
 /// A role that sees nobody's statistics sees how old the oldest snapshot is.
@@ -180,4 +179,27 @@ async fn a_snapshot_that_is_held_open_shows_its_age() {
     let client = database.connect().await;
     let kept = "SELECT count(*) FROM outbox.payment_outbox_horizon";
     assert_eq!(count(&client, kept).await, 1, "a day is kept");
+}
+
+/// With ten for a hundred thousand, and nothing for a gigabyte.
+#[tokio::test]
+async fn beyond_its_bound_the_depth_is_an_estimate_that_says_so() {
+    let database = Database::new().await;
+    let client = database.connect().await;
+    database.take_out("outbox_gauges", "ELSE 100001", "ELSE 11").await;
+    let depth = async || {
+        let row = client.query_one("SELECT * FROM outbox.outbox_gauges()", &[]).await.unwrap();
+        (row.get::<_, i64>("pending_depth"), row.get::<_, bool>("depth_is_exact"))
+    };
+    for _ in 0..10 {
+        enqueue(&client, "alice", "ach").await;
+    }
+    assert_eq!(depth().await, (10, true));
+    for _ in 0..10 {
+        enqueue(&client, "alice", "ach").await;
+    }
+    run(&client, "ANALYZE outbox.payment_outbox_pending").await;
+    assert_eq!(depth().await, (20, false));
+    database.take_out("outbox_gauges", "> 1073741824", "> 0").await;
+    assert_eq!(depth().await, (20, false), "not even counted");
 }
