@@ -67,7 +67,7 @@ const LOSE_PARTITIONS: &str = "DO $$ DECLARE p name; BEGIN \
 
 /// What a worker is told about its outcome where the row's partition is missing, and where the
 /// outcome is then found.
-async fn without_a_partition(client: &Client) -> (String, Option<String>) {
+pub(crate) async fn without_a_partition(client: &Client) -> (String, Option<String>) {
     const WHERE: &str = "SELECT tableoid::regclass::text FROM outbox.payment_outbox_attempts";
     client.batch_execute(LOSE_PARTITIONS).await.unwrap();
     enqueue(client, PARTICIPANT, RAIL).await;
