@@ -50,6 +50,7 @@ mod retries;
 mod schema_dump;
 mod status_views;
 mod steps;
+mod strays;
 #[path = "../support/mod.rs"]
 mod support;
 mod traces;

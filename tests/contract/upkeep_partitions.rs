@@ -60,7 +60,7 @@ async fn partitions_leave_no_gap_when_their_length_changes_and_are_all_append_on
 }
 
 /// Whoever ran this for real would have lost the partition of today and those ahead.
-const LOSE_PARTITIONS: &str = "DO $$ DECLARE p name; BEGIN \
+pub(crate) const LOSE_PARTITIONS: &str = "DO $$ DECLARE p name; BEGIN \
     FOR p IN SELECT partition_name FROM outbox.payment_outbox_partitions WHERE parent_name = 'payment_outbox_attempts' LOOP \
       EXECUTE format('DROP TABLE outbox.%I', p); END LOOP; \
     DELETE FROM outbox.payment_outbox_partitions WHERE parent_name = 'payment_outbox_attempts'; END $$";
