@@ -24,9 +24,12 @@ GRANT EXECUTE ON FUNCTION
   outbox.release_outbox_leases(text, uuid[], uuid[], integer),
   outbox.repair_expired_leases(integer, text),
   outbox.run_outbox_upkeep(),
-  outbox.outbox_gauges(text[]),
+  outbox.sample_outbox_gauges(),
+  outbox.waiting_rails(text[], uuid),
   outbox.wake_up_key(),
-  outbox.check_rail_policies(jsonb)
+  outbox.check_rail_policies(jsonb),
+  outbox.note_worker(text, text[], uuid),
+  outbox.forget_worker(text)
 TO symphony_executor;
 -- What a worker's gauges need: two views, which read with their owner's rights.
 GRANT SELECT ON outbox.supervisor_outbox_status, outbox.outbox_operational_status TO symphony_executor;
@@ -44,7 +47,7 @@ TO symphony_operator;
 GRANT SELECT ON ALL TABLES IN SCHEMA outbox TO symphony_operator;
 -- What is shown to whoever watches; none of it has a payload.
 GRANT EXECUTE ON FUNCTION
-  outbox.outbox_gauges(text[]),
+  outbox.outbox_gauges(),
   outbox.lane_status(text, text, boolean, integer),
   outbox.trace_outbox(text, text, integer)
 TO symphony_operator, symphony_readonly, symphony_auditor;

@@ -3,7 +3,7 @@
 #   bridge.sh check DIR    fails if another program has ADMIN_PORT
 #   bridge.sh start DIR    starts it, or starts it again if it is of an older build or configuration
 #   bridge.sh stop  DIR
-#   bridge.sh ready DIR    succeeds if it runs and is ready
+#   bridge.sh alive DIR    succeeds if it runs, whatever it waits for
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 cd "$PROJECT"
 
@@ -27,6 +27,9 @@ listens() { pid "$1" >/dev/null && grep -qF " bridge $ADMIN_PORT, " "$1/trestle.
 check() {
   if ! listens "$1"; then require_port "$ADMIN_PORT" "the bridge" ADMIN_PORT; fi
 }
+
+# There is a bridge, whatever it waits for.
+alive() { listens "$1" && http GET "$ADMIN_PORT" /livez >/dev/null; }
 
 ready() { listens "$1" && http GET "$ADMIN_PORT" /readyz >/dev/null; }
 
@@ -77,6 +80,6 @@ start() {
 stop() { stop_server "$1" "$1/pid" TERM; }
 
 case ${1:-} in
-  check | start | stop | ready) "$@" ;;
+  check | start | stop | alive) "$@" ;;
   *) fail "usage: see the head of $0" ;;
 esac

@@ -66,8 +66,9 @@ up() {
   fi
 }
 
-down() { compose down; }
-reset() { compose down --volumes; }
+# With what only runs where somebody asked for it.
+down() { compose --profile monitoring down; }
+reset() { compose --profile monitoring down --volumes; }
 
 broker() {
   compose "$1" redpanda

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what the named parts lack, in one go: install.sh build postgres kafka postgres18 pgbouncer lint plpgsql_check clients
+# Installs what the named parts lack, in one go: install.sh build postgres kafka postgres18 pgbouncer promtool lint plpgsql_check clients
 # Says nothing when all is there.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -46,6 +46,11 @@ need_pgbouncer() {
   if ! "$STACK/pgbouncer.sh" bin >/dev/null 2>&1; then missing+=(pgbouncer); fi
 }
 
+# Debian has it in the package of the server.
+need_promtool() {
+  if lacks promtool; then missing+=(prometheus); fi
+}
+
 need_lint() {
   if cargo fmt --version >/dev/null 2>&1 && cargo clippy --version >/dev/null 2>&1; then return; fi
   lacks rustup && fail "cargo fmt or cargo clippy is missing: install rustfmt and clippy"
@@ -79,7 +84,7 @@ without_main_cluster() {
   return "$status"
 }
 
-# The package of PgBouncer would start it, and again at every boot.
+# The packages of PgBouncer and Prometheus would start them, and again at every boot.
 without_services() {
   local policy=/usr/sbin/policy-rc.d status=0 ours=
   if [[ ! -e $policy ]]; then
@@ -93,7 +98,10 @@ without_services() {
 }
 
 not_at_boot() {
-  [[ " ${missing[*]} " != *" pgbouncer "* ]] || as_admin update-rc.d pgbouncer disable
+  local service
+  for service in pgbouncer prometheus; do
+    [[ " ${missing[*]} " != *" $service "* ]] || as_admin update-rc.d "$service" disable
+  done
 }
 
 install_missing() {

@@ -17,7 +17,7 @@ title() {
 
 bring_up() {
   local log
-  if ! "$STACK/bridge.sh" ready "$(state_dir)/bridge"; then
+  if ! "$STACK/bridge.sh" alive "$(state_dir)/bridge"; then
     say "The stack is not up: running make up first."
     "$STACK/up.sh"
     return
@@ -96,7 +96,7 @@ pending() { ask "SELECT count(*) FROM outbox.payment_outbox_pending WHERE $(ours
 await_all_delivered() {
   for _ in {1..120}; do
     if [[ $(pending) == 0 ]]; then return 0; fi
-    "$STACK/bridge.sh" ready "$(state_dir)/bridge" || return 1
+    "$STACK/bridge.sh" alive "$(state_dir)/bridge" || return 1
     sleep 0.5
   done
   return 1

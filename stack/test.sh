@@ -77,7 +77,7 @@ wants_18() {
 
 install() {
   # Some tests start a broker of their own, whatever is given.
-  local parts=(build lint clients kafka pgbouncer)
+  local parts=(build lint clients kafka pgbouncer promtool)
   [[ -n $given_database ]] || parts+=(postgres postgres18 plpgsql_check)
   "$STACK/install.sh" "${parts[@]}"
 }

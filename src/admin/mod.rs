@@ -5,5 +5,6 @@ pub mod health;
 pub mod logging;
 pub mod metrics;
 pub mod server;
+pub mod service;
 
 pub use error::AdminError;

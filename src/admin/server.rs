@@ -17,6 +17,7 @@ use tokio::sync::oneshot;
 
 use super::AdminError;
 use super::health::{Health, NotReady};
+use super::metrics::scraped;
 
 /// How often samples are folded into their histograms. Between two scrapes they would pile up.
 const UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
@@ -92,6 +93,7 @@ async fn ready(State(watched): State<Watched>) -> Response {
 }
 
 async fn render(State(watched): State<Watched>) -> Response {
+    scraped(watched.health.stalled());
     ([(header::CONTENT_TYPE, PROMETHEUS_TEXT)], watched.recorder.render()).into_response()
 }
 
@@ -122,7 +124,7 @@ mod tests {
     async fn start() -> Running {
         let recorder = PrometheusBuilder::new().build_recorder();
         metrics::with_local_recorder(&recorder, || metrics::counter!("seen_total").increment(1));
-        let health = Arc::new(Health::new());
+        let health = Arc::new(Health::new(Duration::from_secs(60)));
         let listener = bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel();

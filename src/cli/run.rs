@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::CliError;
 use crate::admin::health::Health;
-use crate::admin::{logging, metrics, server};
+use crate::admin::{logging, metrics, server, service};
 use crate::config::Config;
 use crate::delivery::DEAD_LETTERS;
 use crate::relay::{Relay, Scope};
@@ -31,7 +31,7 @@ pub(super) struct Args {
 pub(super) async fn run(args: Args, config: &Config) -> Result<(), CliError> {
     logging::init()?;
     let signals = Signals::install()?;
-    let health = Arc::new(Health::new());
+    let health = Arc::new(Health::new(config.relay.stalled()));
     let recorder = metrics::install()?;
     let listener = server::bind(config.admin.listen).await?;
     let mut relay = Relay::start(config, scope(args, config)?, Arc::clone(&health)).await?;
@@ -39,13 +39,20 @@ pub(super) async fn run(args: Args, config: &Config) -> Result<(), CliError> {
         let url = config.database.listen_url.as_ref();
         relay.listen(url.map_or_else(|| config.database.required_url(), Ok)?);
     }
+    let telling = tokio::spawn(service::keep_told(Arc::clone(&health)));
     let (stopped, stopping) = watch::channel(false);
     let admin = tokio::spawn(server::serve(listener, recorder, health, async move {
         let mut stopping = stopping;
         // An error means that the sender is gone, which is as good.
         let _ = stopping.wait_for(|stopped| *stopped).await;
     }));
-    let result = relay.run(signals.at_least(1), signals.at_least(2)).await;
+    let stop = signals.at_least(1);
+    let stop = async move {
+        stop.await;
+        service::stopping();
+    };
+    let result = relay.run(stop, signals.at_least(2)).await;
+    telling.abort();
     stopped.send_replace(true);
     let _ = tokio::time::timeout(Duration::from_secs(1), admin).await;
     Ok(result?)
@@ -55,7 +62,7 @@ pub(super) async fn run(args: Args, config: &Config) -> Result<(), CliError> {
 pub(super) async fn drain(args: Args, config: &Config) -> Result<(), CliError> {
     logging::init()?;
     let signals = Signals::install()?;
-    let health = Arc::new(Health::new());
+    let health = Arc::new(Health::new(config.relay.stalled()));
     let relay = Relay::start(config, scope(args, config)?, health).await?;
     let bar = progress();
     let told = bar.clone();

@@ -94,11 +94,21 @@ fn rails(rails: &[RailStatus]) -> String {
 
 fn workers(workers: &[WorkerStatus]) -> String {
     let rows = workers.iter().map(|worker| {
-        let left = worker.first_expiry_seconds;
-        let ends =
-            if left > 0 { format!("in {}", output::age(left)) } else { "expired".to_owned() };
         let WorkerStatus { worker_id, rail_types, leased_lanes, .. } = worker;
-        [worker_id.clone(), rail_types.clone(), leased_lanes.to_string(), ends]
+        let ends = match worker.first_expiry_seconds {
+            Some(left) if left > 0 => format!("in {}", output::age(left)),
+            Some(_) => "expired".to_owned(),
+            None => "-".to_owned(),
+        };
+        [worker_id.clone(), rail_types.clone(), seen(worker), leased_lanes.to_string(), ends]
     });
-    output::table_text(["WORKER", "RAILS", "LANES", "FIRST LEASE ENDS"], rows)
+    output::table_text(["WORKER", "RAILS", "SEEN", "LANES", "LEASE ENDS"], rows)
+}
+
+fn seen(worker: &WorkerStatus) -> String {
+    match worker.seen_seconds_ago {
+        Some(_) if worker.live => "live".to_owned(),
+        Some(seconds) => format!("{} ago", output::age(seconds)),
+        None => "never".to_owned(),
+    }
 }

@@ -15,6 +15,7 @@ const MARGIN: Duration = Duration::from_secs(5);
 const BATCH_SIZES: std::ops::RangeInclusive<u16> = 1..=10_000;
 const LEASES: std::ops::RangeInclusive<u16> = 10..=3_600;
 const POLLS_MS: std::ops::RangeInclusive<u64> = 10..=3_600_000;
+const STALLED: std::ops::RangeInclusive<u16> = 10..=3_600;
 const MAX_DEBOUNCE_MS: u64 = 50;
 
 pub(super) fn check(config: &Config) -> Result<(), ConfigError> {
@@ -39,6 +40,9 @@ fn check_relay(relay: &RelayConfig) -> Result<(), ConfigError> {
     if !POLLS_MS.contains(&relay.poll_ms) {
         return wrong("relay.poll_ms", "must be from 10 to 3600000");
     }
+    if !STALLED.contains(&relay.stalled_seconds) {
+        return wrong("relay.stalled_seconds", "must be from 10 to 3600");
+    }
     if relay.debounce_ms > MAX_DEBOUNCE_MS {
         return wrong("relay.debounce_ms", "must be at most 50: a row would wait for it");
     }
@@ -56,6 +60,25 @@ fn check_rail(name: &str, rail: &RailConfig, relay: &RelayConfig) -> Result<(), 
     if name == DEAD_LETTERS || name == LEDGER {
         return wrong(key, "has a reserved name: dead letters are configured under [dlq]");
     }
+    check_longest_send(&key, rail, relay)?;
+    match rail {
+        RailConfig::Kafka(KafkaRailConfig { source, .. })
+        | RailConfig::Http(HttpRailConfig { source, .. })
+            if source.is_empty() =>
+        {
+            wrong(format!("{key}.source"), "is empty: name who sends, or leave it out")
+        }
+        RailConfig::Kafka(kafka) => check_kafka(&key, kafka),
+        RailConfig::Http(http) => check_http(&key, http),
+    }
+}
+
+/// Everything that waits for a rail has to wait for as long as it may take to send.
+fn check_longest_send(
+    key: &str,
+    rail: &RailConfig,
+    relay: &RelayConfig,
+) -> Result<(), ConfigError> {
     let timeout = match rail {
         RailConfig::Kafka(_) => format!("{key}.delivery_timeout_seconds"),
         RailConfig::Http(_) => format!("{key}.timeout_seconds"),
@@ -73,25 +96,26 @@ fn check_rail(name: &str, rail: &RailConfig, relay: &RelayConfig) -> Result<(), 
         );
         return wrong(timeout, problem);
     }
-    if longest + MARGIN > Duration::from_secs(relay.shutdown_seconds) {
-        let problem = format!(
-            "is {} s, so relay.shutdown_seconds must be at least {}, not {}: a shutdown waits for what is under way",
-            longest.as_secs(),
-            (longest + MARGIN).as_secs(),
-            relay.shutdown_seconds
-        );
-        return wrong(timeout, problem);
-    }
-    match rail {
-        RailConfig::Kafka(KafkaRailConfig { source, .. })
-        | RailConfig::Http(HttpRailConfig { source, .. })
-            if source.is_empty() =>
-        {
-            wrong(format!("{key}.source"), "is empty: name who sends, or leave it out")
+    for (key, seconds, why) in [
+        (
+            "relay.shutdown_seconds",
+            relay.shutdown_seconds,
+            "a shutdown waits for what is under way",
+        ),
+        (
+            "relay.stalled_seconds",
+            relay.stalled_seconds.into(),
+            "a bridge that waits for an answer is not stuck",
+        ),
+    ] {
+        if longest + MARGIN > Duration::from_secs(seconds) {
+            let (longest, least) = (longest.as_secs(), (longest + MARGIN).as_secs());
+            let problem =
+                format!("is {longest} s, so {key} must be at least {least}, not {seconds}: {why}");
+            return wrong(timeout, problem);
         }
-        RailConfig::Kafka(kafka) => check_kafka(&key, kafka),
-        RailConfig::Http(http) => check_http(&key, http),
     }
+    Ok(())
 }
 
 fn check_kafka(key: &str, kafka: &KafkaRailConfig) -> Result<(), ConfigError> {

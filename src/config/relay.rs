@@ -19,6 +19,8 @@ pub struct RelayConfig {
     pub debounce_ms: u64,
     /// Whether to sleep until a NOTIFY; without it, polling alone finds work.
     pub listen: bool,
+    /// Work that waits for longer, while none is finished, makes the bridge unready.
+    pub stalled_seconds: u16,
     /// How long a shutdown waits for what is under way.
     pub shutdown_seconds: u64,
 }
@@ -31,6 +33,7 @@ impl Default for RelayConfig {
             poll_ms: 500,
             debounce_ms: 1,
             listen: true,
+            stalled_seconds: 60,
             shutdown_seconds: 40,
         }
     }
@@ -39,6 +42,10 @@ impl Default for RelayConfig {
 impl RelayConfig {
     pub fn lease(&self) -> Duration {
         Duration::from_secs(self.lease_seconds.into())
+    }
+
+    pub fn stalled(&self) -> Duration {
+        Duration::from_secs(self.stalled_seconds.into())
     }
 }
 

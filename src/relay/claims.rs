@@ -191,6 +191,7 @@ impl Claims {
     /// Returns when nothing is under way any more.
     pub(super) async fn await_everything(&self) {
         while !self.idle() {
+            self.health.beat();
             self.await_slot(FULL_PAUSE).await;
         }
     }

@@ -149,10 +149,11 @@ impl Completer {
                 (Some(state), _) => {
                     metrics::attempt(state);
                     ledger::measure(entry, state);
-                    self.wake.progressed();
                     if state == "RETRYABLE" {
                         self.wake
                             .at(Instant::now() + ledger::retry_delay(entry, recorded.attempt_no));
+                    } else {
+                        self.wake.progressed();
                     }
                     if state == "FAILED" {
                         ledger::log_failure(entry);

@@ -1,12 +1,16 @@
-//! What every worker does besides delivering: repair, upkeep, gauges, a look at the policies.
+//! What every worker does besides delivering: says that it is there, repair, upkeep, gauges, a look
+//! at the policies.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 use tokio::time::{Interval, MissedTickBehavior};
+use uuid::Uuid;
 
 use super::route::Route;
+use super::waiting::{self, RailSign};
 use super::wake::Wake;
 use crate::admin::health::Health;
 use crate::admin::metrics;
@@ -21,12 +25,15 @@ const LOOK_EVERY: Duration = Duration::from_secs(5);
 const REPAIR_BATCH: i32 = 200;
 /// Upkeep asks to be called again at most so often in a row.
 const UPKEEP_ROUNDS: usize = 50;
+/// A database that is away does not hold up the end for longer.
+const GOODBYE_PATIENCE: Duration = Duration::from_secs(1);
 /// The SQLSTATE by which the database refuses our policies.
 const OTHER_POLICIES: &str = "P7012";
 
 pub(super) struct Housekeeping {
     pub(super) store: WorkerStore,
     pub(super) worker_id: Arc<str>,
+    pub(super) tenant_id: Option<Uuid>,
     pub(super) routes: Vec<Arc<Route>>,
     pub(super) policies: serde_json::Value,
     pub(super) wake: Arc<Wake>,
@@ -35,12 +42,44 @@ pub(super) struct Housekeeping {
     pub(super) refused: watch::Sender<Option<String>>,
 }
 
+/// Housekeeping that is under way.
+pub(super) struct Keeping {
+    /// Gone when it is to end.
+    stop: watch::Sender<()>,
+    task: JoinHandle<()>,
+}
+
+impl Keeping {
+    /// Ends it, and says goodbye to the database. Between two calls: one that is cut off may be heard
+    /// after the goodbye.
+    pub(super) async fn end(self) {
+        drop(self.stop);
+        let abort = self.task.abort_handle();
+        if tokio::time::timeout(GOODBYE_PATIENCE, self.task).await.is_err() {
+            abort.abort();
+        }
+    }
+}
+
 impl Housekeeping {
-    pub(super) async fn run(self) {
+    pub(super) fn start(self) -> Keeping {
+        let (stop, stopped) = watch::channel(());
+        Keeping { stop, task: tokio::spawn(self.run(stopped)) }
+    }
+
+    async fn run(self, mut stopped: watch::Receiver<()>) {
+        self.keep(&mut stopped).await;
+        if let Err(error) = self.store.forget_worker(&self.worker_id).await {
+            tracing::info!(%error, "could not say goodbye: this worker is shown until it is forgotten");
+        }
+    }
+
+    async fn keep(&self, stopped: &mut watch::Receiver<()>) {
         let [mut repair, mut upkeep, mut look] =
             [REPAIR_EVERY, UPKEEP_EVERY, LOOK_EVERY].map(every);
         loop {
             let (what, result) = tokio::select! {
+                _ = stopped.changed() => return,
                 _ = repair.tick() => ("repair", self.repair().await),
                 _ = upkeep.tick() => ("upkeep", self.upkeep().await),
                 _ = look.tick() => ("look", self.look().await),
@@ -91,25 +130,21 @@ impl Housekeeping {
     }
 
     async fn look(&self) -> Result<(), StoreError> {
+        let rails: Vec<RailSign<'_>> = self.routes.iter().map(|route| sign(route)).collect();
+        for rail in &rails {
+            metrics::rail(rail.name, rail.in_flight, rail.open_breakers);
+        }
         self.check_policies().await?;
-        let rails: Vec<&str> = self.routes.iter().map(|route| &*route.name).collect();
-        let gauges = self.store.gauges(&rails).await?;
-        let age = gauges.oldest_pending_at.and_then(|at| SystemTime::now().duration_since(at).ok());
-        metrics::gauges(
-            gauges.pending_depth,
-            age.unwrap_or_default(),
-            gauges.dlq_depth,
-            gauges.expired_leases,
-        );
-        metrics::depth_is_exact(gauges.depth_is_exact);
-        metrics::unroutable(gauges.unroutable_lanes);
-        self.health.waiting(gauges.due_lanes > 0);
-        if gauges.due_lanes > 0 {
+        let names: Vec<&str> = rails.iter().map(|rail| rail.name).collect();
+        self.store.note_worker(&self.worker_id, &names, self.tenant_id).await?;
+        let waiting = self.store.waiting_rails(&names, self.tenant_id).await?;
+        self.health.waiting(waiting::reason(&rails, &waiting));
+        if waiting.iter().any(|rail| rail.is_due) {
             // Nobody notifies of rows that were repaired by a claim, or whose worker is gone.
             self.wake.now();
         }
-        for route in &self.routes {
-            metrics::rail(&route.name, route.slots.taken(), route.open_breakers());
+        if let Some(sample) = self.store.sample_gauges().await? {
+            metrics::sampled(&sample);
         }
         Ok(())
     }
@@ -123,6 +158,11 @@ impl Housekeeping {
             result => result,
         }
     }
+}
+
+fn sign(route: &Route) -> RailSign<'_> {
+    let (open_breakers, in_flight) = (route.open_breakers(), route.slots.taken());
+    RailSign { name: &route.name, open_breakers, in_flight }
 }
 
 /// What was missed while the database, or we, were away is not made up for.

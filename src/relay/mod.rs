@@ -12,6 +12,7 @@ mod ledger;
 mod quarantine;
 mod renewal;
 mod route;
+mod waiting;
 mod wake;
 mod worker_id;
 
@@ -30,7 +31,7 @@ use crate::store::{StoreError, WorkerStore};
 use claims::Claims;
 use completer::Completer;
 use dispatch::Dispatcher;
-use housekeeping::Housekeeping;
+use housekeeping::{Housekeeping, Keeping};
 use renewal::Renewal;
 use route::Route;
 use wake::Wake;
@@ -72,6 +73,7 @@ pub struct Relay {
     claims: Arc<Claims>,
     writing: JoinHandle<()>,
     background: JoinSet<()>,
+    keeping: Keeping,
     refused: watch::Receiver<Option<String>>,
     shutdown: Duration,
 }
@@ -115,13 +117,14 @@ impl Relay {
         let housekeeping = Housekeeping {
             store: store.clone(),
             worker_id: Arc::clone(&worker_id),
+            tenant_id: scope.tenant_id,
             routes: routes.clone(),
             policies,
             wake: Arc::clone(&wake),
             health: Arc::clone(&health),
             refused,
         };
-        background.spawn(housekeeping.run());
+        let keeping = housekeeping.start();
         let writing = completer.start(outcomes);
         let claims = Claims {
             store,
@@ -137,6 +140,7 @@ impl Relay {
             claims: Arc::new(claims),
             writing,
             background,
+            keeping,
             refused: refusals,
             shutdown: Duration::from_secs(config.relay.shutdown_seconds),
         })
@@ -216,6 +220,7 @@ impl Relay {
             // Leases are renewed until nothing is under way.
             self.claims.await_everything().await;
             self.background.shutdown().await;
+            self.keeping.end().await;
             // The last senders go with the lanes: then the writers end.
             drop(self.claims);
             if !self.writing.is_finished() {

@@ -72,7 +72,7 @@ impl Wake {
             .map(|tick| self.base + TICK.saturating_mul(u32::try_from(*tick).unwrap_or(u32::MAX)))
     }
 
-    /// Rows are being completed.
+    /// A row is done.
     pub(super) fn progressed(&self) {
         self.health.progressed();
     }
@@ -157,7 +157,7 @@ mod tests {
     /// A breaker that is open says the same time at every look: it must not wake who waits for it.
     #[tokio::test(start_paused = true)]
     async fn a_time_that_is_known_wakes_nobody_again() {
-        let wake = Wake::new(Arc::new(Health::default()));
+        let wake = Wake::new(Arc::new(Health::new(Duration::from_secs(60))));
         let later = Instant::now() + Duration::from_secs(10);
         wake.at(later);
         wake.sleep(Duration::from_millis(1)).await;

@@ -13,6 +13,7 @@ pub mod migrate;
 mod moment;
 mod overview;
 mod policies;
+mod presence;
 mod preview;
 mod trace;
 mod upkeep;
@@ -33,7 +34,7 @@ pub use overview::{Overview, RailStatus, WorkerStatus};
 pub use preview::ReplayCandidate;
 pub use trace::TraceEntry;
 pub use upkeep::UpkeepRow;
-pub use watch::Gauges;
+pub use watch::{Gauges, WaitingRail};
 pub use worker::WorkerStore;
 
 /// One connection to the database that holds the outbox.

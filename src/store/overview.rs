@@ -3,18 +3,19 @@
 use serde::Serialize;
 use tokio_postgres::types::Type;
 use tokio_postgres::{IsolationLevel, Row, Transaction};
+use uuid::Uuid;
 
 use super::{LaneStatus, Moment, Store, StoreError, lanes};
 
-const TOTALS: &str = "SELECT pending_depth, depth_is_exact, \
-    EXTRACT(epoch FROM clock_timestamp() - oldest_pending_at)::bigint, dlq_depth, expired_leases \
-    FROM outbox.outbox_gauges('{}')";
+const TOTALS: &str = "SELECT pending_depth, depth_is_exact, oldest_pending_age_seconds::bigint, \
+    dlq_depth, expired_leases FROM outbox.outbox_gauges()";
 const RAILS: &str = "SELECT rail_type, sum(depth)::bigint, max(oldest_age_seconds)::bigint, \
     sum(due_unleased_count)::bigint, sum(leased_count)::bigint, sum(expired_lease_count)::bigint, \
     sum(dlq_count)::bigint, sum(dlq_undelivered_count)::bigint \
     FROM outbox.supervisor_outbox_status GROUP BY rail_type ORDER BY rail_type";
-const WORKERS: &str = "SELECT worker_id, rail_types, leased_lanes, expired_lanes, first_expiry_at, \
-    EXTRACT(epoch FROM first_expiry_at - clock_timestamp())::bigint \
+const WORKERS: &str = "SELECT worker_id, rail_types, tenant_id, live, started_at, seen_at, \
+    EXTRACT(epoch FROM clock_timestamp() - seen_at)::bigint, leased_lanes, expired_lanes, \
+    first_expiry_at, EXTRACT(epoch FROM first_expiry_at - clock_timestamp())::bigint \
     FROM outbox.outbox_worker_status ORDER BY worker_id";
 
 /// Everything that `trestle status` shows.
@@ -46,16 +47,23 @@ pub struct RailStatus {
     pub dead_letters_waiting: i64,
 }
 
-/// A worker that holds leases.
+/// A worker that was seen lately, or holds leases.
 #[derive(Debug, Serialize)]
 pub struct WorkerStatus {
     pub worker_id: String,
     pub rail_types: String,
+    /// The only tenant that it serves.
+    pub tenant_id: Option<Uuid>,
+    pub live: bool,
+    /// Not known of one that has leases and never said that it is there.
+    pub started_at: Option<Moment>,
+    pub seen_at: Option<Moment>,
+    pub seen_seconds_ago: Option<i64>,
     pub leased_lanes: i64,
     pub expired_lanes: i64,
-    pub first_expiry_at: Moment,
+    pub first_expiry_at: Option<Moment>,
     /// Negative when it is over.
-    pub first_expiry_seconds: i64,
+    pub first_expiry_seconds: Option<i64>,
 }
 
 impl Store {
@@ -120,9 +128,14 @@ fn worker(row: &Row) -> Result<WorkerStatus, StoreError> {
     Ok(WorkerStatus {
         worker_id: row.try_get(0)?,
         rail_types: row.try_get(1)?,
-        leased_lanes: row.try_get(2)?,
-        expired_lanes: row.try_get(3)?,
-        first_expiry_at: Moment(row.try_get(4)?),
-        first_expiry_seconds: row.try_get(5)?,
+        tenant_id: row.try_get(2)?,
+        live: row.try_get(3)?,
+        started_at: row.try_get::<_, Option<_>>(4)?.map(Moment),
+        seen_at: row.try_get::<_, Option<_>>(5)?.map(Moment),
+        seen_seconds_ago: row.try_get(6)?,
+        leased_lanes: row.try_get(7)?,
+        expired_lanes: row.try_get(8)?,
+        first_expiry_at: row.try_get::<_, Option<_>>(9)?.map(Moment),
+        first_expiry_seconds: row.try_get(10)?,
     })
 }

@@ -1,28 +1,49 @@
 //! What a worker looks at now and then: policies, gauges, upkeep.
 
-use std::time::SystemTime;
-
+use serde::Deserialize;
+use tokio_postgres::Row;
 use tokio_postgres::types::Type;
+use uuid::Uuid;
 
 use super::upkeep::{self, UpkeepRow};
+use super::worker::Parameter;
 use super::{StoreError, WorkerStore};
 
 const CHECK_POLICIES: &str = "SELECT outbox.check_rail_policies($1)";
-const GAUGES: &str = "SELECT pending_depth, depth_is_exact, oldest_pending_at, dlq_depth, \
-    expired_leases, due_lanes, unroutable_lanes FROM outbox.outbox_gauges($1)";
+const GAUGES: &str = "SELECT outbox.sample_outbox_gauges()";
+const WAITING: &str = "SELECT rail_type, is_due FROM outbox.waiting_rails($1, $2)";
 
-/// What the gauges show.
-#[derive(Debug)]
+/// How the outbox is doing, in numbers, as one worker has sampled it for all.
+#[derive(Debug, Default, Deserialize)]
 pub struct Gauges {
     pub pending_depth: i64,
     pub depth_is_exact: bool,
-    pub oldest_pending_at: Option<SystemTime>,
+    /// Nothing when no row is pending.
+    pub oldest_pending_age_seconds: Option<f64>,
     pub dlq_depth: i64,
+    /// Nothing when no dead letter waits.
+    pub dlq_undelivered_age_seconds: Option<f64>,
+    /// In lanes, as everything up to `unroutable_lanes`.
     pub expired_leases: i64,
-    /// Lanes that wait for one of the asked rails.
     pub due_lanes: i64,
-    /// Lanes that wait for another rail.
+    pub delayed_lanes: i64,
+    pub blocked_lanes: i64,
+    pub leased_lanes: i64,
+    pub paused_lanes: i64,
+    pub halted_lanes: i64,
     pub unroutable_lanes: i64,
+    pub workers: i64,
+    pub default_partition_rows: i64,
+    pub dead_tuples: i64,
+    pub oldest_snapshot_age_seconds: f64,
+}
+
+/// A rail that has lanes waiting.
+#[derive(Debug)]
+pub struct WaitingRail {
+    pub rail_type: String,
+    /// Otherwise it will be, soon.
+    pub is_due: bool,
 }
 
 impl WorkerStore {
@@ -31,19 +52,28 @@ impl WorkerStore {
         self.query(CHECK_POLICIES, &[(policies, Type::JSONB)]).await.map(|_| ())
     }
 
-    /// What the gauges of a worker with these rails show.
-    pub async fn gauges(&self, rails: &[&str]) -> Result<Gauges, StoreError> {
-        let rows = self.query(GAUGES, &[(&rails, Type::TEXT_ARRAY)]).await?;
+    /// The last sample of the gauges; this worker takes the next one if it is time. Nothing until the
+    /// first one is taken.
+    pub async fn sample_gauges(&self) -> Result<Option<Gauges>, StoreError> {
+        let rows = self.query(GAUGES, &[]).await?;
         let row = rows.first().ok_or_else(|| StoreError::Protocol("no gauges".to_owned()))?;
-        Ok(Gauges {
-            pending_depth: row.try_get(0)?,
-            depth_is_exact: row.try_get(1)?,
-            oldest_pending_at: row.try_get(2)?,
-            dlq_depth: row.try_get(3)?,
-            expired_leases: row.try_get(4)?,
-            due_lanes: row.try_get(5)?,
-            unroutable_lanes: row.try_get(6)?,
-        })
+        let Some(sample) = row.try_get::<_, Option<serde_json::Value>>(0)? else { return Ok(None) };
+        serde_json::from_value(sample)
+            .map(Some)
+            .map_err(|error| StoreError::Protocol(format!("gauges of another form: {error}")))
+    }
+
+    /// Which of these rails have lanes waiting, of one tenant or of all.
+    pub async fn waiting_rails(
+        &self,
+        rails: &[&str],
+        tenant_id: Option<Uuid>,
+    ) -> Result<Vec<WaitingRail>, StoreError> {
+        let parameters: &[Parameter<'_>] = &[(&rails, Type::TEXT_ARRAY), (&tenant_id, Type::UUID)];
+        let rows = self.query(WAITING, parameters).await?;
+        let read =
+            |row: &Row| Ok(WaitingRail { rail_type: row.try_get(0)?, is_due: row.try_get(1)? });
+        rows.iter().map(read).collect()
     }
 
     /// One round of upkeep; of several workers that ask at once, one works.

@@ -7,6 +7,7 @@ use crate::support::{Database, Topic};
 
 const NOTHING_LEASED: &str =
     "SELECT NOT EXISTS (SELECT FROM outbox.payment_outbox_pending WHERE lease_token IS NOT NULL)";
+const ONE_WORKER: &str = "SELECT count(*) = 1 AND bool_and(live AND rail_types = 'kafka') FROM outbox.outbox_worker_status";
 const SOME_DONE: &str = "SELECT count(*) >= 500 FROM outbox.payment_outbox_attempts";
 
 #[tokio::test]
@@ -28,12 +29,13 @@ async fn a_rolling_restart_under_load_makes_no_duplicate_and_leaves_no_lease() {
 }
 
 #[tokio::test]
-async fn an_idle_bridge_stops_at_once() {
+async fn an_idle_bridge_says_that_it_is_there_and_stops_at_once_with_a_goodbye() {
     let (database, topic) = (Database::new().await, Topic::new().await);
     let mut bridge = Setup::kafka(&database, &topic).await.run();
-    bridge.logged("ready").await;
+    wait_for(&database, ONE_WORKER).await;
     bridge.signal("TERM");
     assert!(bridge.ended().await.success(), "{}", bridge.log());
+    wait_for(&database, "SELECT NOT EXISTS (SELECT FROM outbox.payment_outbox_workers)").await;
 }
 
 #[tokio::test]

@@ -67,6 +67,8 @@ fn what_does_not_fit_together_is_refused_with_its_key() {
         (dlq("t", "t"), "`dlq.topic` is a topic of rails.sepa"),
         (dlq("pay.{rail_type}", "pay.sepa"), "`dlq.topic` is a topic of rails.sepa"),
         (dlq("pay.{tenant}", &tenants), "`dlq.topic` is a topic of rails.sepa"),
+        (format!("{http}timeout_seconds = 20\n[relay]\nstalled_seconds = 20\n"), "relay.stalled_seconds must be at least 25, not 20"),
+        (format!("{kafka}[relay]\nstalled_seconds = 5\n"), "`relay.stalled_seconds` must be from 10 to 3600"),
         (kafka.replace("h:1", "h:1,,k:1"), "`rails.sepa.brokers` must be host:9092"),
         (format!("{kafka}source = \"\"\n"), "`rails.sepa.source` is empty"),
         (format!("{http}bearer_token = \"\"\n"), "`rails.bank.bearer_token` is empty"),

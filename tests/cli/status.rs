@@ -61,6 +61,33 @@ async fn depth_rails_waiting_lanes_and_workers_are_shown() {
     assert_eq!(document["workers"][0]["leased_lanes"], 1);
 }
 
+/// One that holds no lease, one that died, and one that holds leases and never said that it is there.
+#[tokio::test]
+async fn each_worker_is_shown_with_when_it_was_last_seen() {
+    let (database, client) = busy().await;
+    let note = "SELECT outbox.note_worker('idle', '{bank,kafka}'), outbox.note_worker('lost', '{bank}');
+        UPDATE outbox.payment_outbox_workers SET started_at = now() - interval '9 min',
+          seen_at = now() - interval '5 min', live_until = now() - interval '4 min' WHERE worker_id = 'lost'";
+    client.batch_execute(note).await.unwrap();
+    let shown = run(&database.url(), &["status"], 0).stdout;
+    assert_fits(&shown);
+    let worker = |name: &str| -> Vec<String> {
+        let line = shown.lines().find(|line| line.trim().starts_with(name));
+        line.unwrap_or_else(|| panic!("no {name}: {shown}"))
+            .split("  ")
+            .filter(|cell| !cell.trim().is_empty())
+            .map(|cell| cell.trim().to_owned())
+            .collect()
+    };
+    assert_eq!(worker("idle"), ["idle", "bank,kafka", "live", "0", "-"]);
+    assert_eq!(worker("lost"), ["lost", "bank", "5 min ago", "0", "-"]);
+    assert_eq!(worker("worker-1")[..4], ["worker-1", "kafka", "never", "1"]);
+    let document = document(&database.url(), &["status"]);
+    assert_eq!(document["workers"][0]["live"], true);
+    assert_eq!(document["workers"][0]["first_expiry_at"], json!(null));
+    assert_eq!(document["workers"][2]["seen_at"], json!(null));
+}
+
 #[tokio::test]
 async fn who_may_only_read_sees_it_too() {
     let (database, _client) = busy().await;

@@ -15,7 +15,7 @@ const GROUPS: [&str; 5] = [
 ];
 
 /// Who may read what. Nobody has any other right on a table, a view or a sequence.
-const MAY_READ: [(&str, &[&str]); 19] = [
+const MAY_READ: [(&str, &[&str]); 22] = [
     ("supervisor_outbox_status", &["executor", "operator", "readonly", "auditor"]),
     ("outbox_operational_status", &["executor", "operator", "readonly", "auditor"]),
     ("outbox_failure_status", &["operator", "readonly", "auditor"]),
@@ -27,12 +27,15 @@ const MAY_READ: [(&str, &[&str]); 19] = [
     ("payment_outbox_attempts_default", &["operator"]),
     ("payment_outbox_events_default", &["operator"]),
     ("payment_outbox_failures", &["operator"]),
+    ("payment_outbox_gauges", &["operator"]),
+    ("payment_outbox_horizon", &["operator"]),
     ("payment_outbox_keys", &["operator"]),
     ("payment_outbox_lanes", &["operator"]),
     ("payment_outbox_partitions", &["operator"]),
     ("payment_outbox_rail_policies", &["operator"]),
     ("payment_outbox_settings", &["operator"]),
     ("payment_outbox_turns", &["operator"]),
+    ("payment_outbox_workers", &["operator"]),
     ("contact_identities", &["operator"]),
     ("schema_code", &["operator"]),
 ];
@@ -40,7 +43,7 @@ const MAY_READ: [(&str, &[&str]); 19] = [
 /// What the migrations' own bookkeeping, made outside of these files, adds to the list.
 const HISTORY: (&str, &[&str]) = ("schema_history", &["operator"]);
 
-const MAY_CALL: [(&str, &str); 30] = [
+const MAY_CALL: [(&str, &str); 33] = [
     ("enqueue_payment_outbox", "ingest"),
     ("enqueue_payment_outbox_batch", "ingest"),
     ("put_contact_identity", "ingest"),
@@ -51,9 +54,12 @@ const MAY_CALL: [(&str, &str); 30] = [
     ("release_outbox_leases", "executor"),
     ("repair_expired_leases", "executor"),
     ("run_outbox_upkeep", "executor"),
-    ("outbox_gauges", "executor"),
+    ("sample_outbox_gauges", "executor"),
+    ("waiting_rails", "executor"),
     ("wake_up_key", "executor"),
     ("check_rail_policies", "executor"),
+    ("note_worker", "executor"),
+    ("forget_worker", "executor"),
     ("pause_outbox_lane", "operator"),
     ("resume_outbox_lane", "operator"),
     ("skip_outbox_lane_head", "operator"),

@@ -32,7 +32,7 @@ async fn filled(database: &Database) -> Client {
 }
 
 /// What is asked, the index (of the table that has the rows) that has to answer, and the table.
-const QUESTIONS: [(&str, &str, &str); 6] = [
+const QUESTIONS: [(&str, &str, &str); 7] = [
     (
         "SELECT turn_id FROM outbox.payment_outbox_turns WHERE worker_id IS NULL AND rail_type = 'bank' \
          AND due_at <= '2100-01-01' ORDER BY due_at, turn_id LIMIT 50",
@@ -49,6 +49,11 @@ const QUESTIONS: [(&str, &str, &str); 6] = [
         "SELECT turn_id FROM outbox.payment_outbox_turns WHERE worker_id = 'nobody'",
         "outbox.payment_outbox_turns_worker",
         "outbox.payment_outbox_turns",
+    ),
+    (
+        "SELECT created_at FROM outbox.payment_outbox_pending WHERE dead_letter_of IS NOT NULL ORDER BY outbox_id LIMIT 1",
+        "outbox.payment_outbox_pending_dead_letters_waiting",
+        "outbox.payment_outbox_pending",
     ),
     (
         "SELECT state FROM outbox.payment_outbox_attempts WHERE outbox_id = (SELECT outbox.uuidv7()) ORDER BY attempt_no",
@@ -114,8 +119,9 @@ async fn rows_read(client: &Client, call: impl AsyncFnOnce(&Client)) -> i64 {
     read
 }
 
-/// What a claim and a completion of ten rows, a repair that finds nothing, and an enqueue read.
-async fn work(client: &Client) -> [i64; 3] {
+/// What a claim and a completion of ten rows, a repair that finds nothing, an enqueue, and the gauges of
+/// lanes read.
+async fn work(client: &Client) -> [i64; 4] {
     let claimed = rows_read(client, async |client: &Client| {
         let rows = claim(client, "w", 10).await;
         assert_eq!(rows.len(), 10);
@@ -126,16 +132,19 @@ async fn work(client: &Client) -> [i64; 3] {
     let repaired = rows_read(client, async |client: &Client| run(client, repair).await).await;
     let enqueue = "SELECT outbox.enqueue_payment_outbox('i20000', 'p20000', 'k', 'bank', '{}')";
     let enqueued = rows_read(client, async |client: &Client| run(client, enqueue).await).await;
-    [claimed, repaired, enqueued]
+    let gauges = "SELECT FROM outbox.lane_gauges(), outbox.waiting_rails('{bank,kafka}')";
+    let counted = rows_read(client, async |client: &Client| run(client, gauges).await).await;
+    [claimed, repaired, enqueued, counted]
 }
 
 #[tokio::test]
 async fn the_functions_read_no_more_than_they_need() {
     let database = Database::new().await;
-    let [claimed, repaired, enqueued] = work(&filled(&database).await).await;
+    let [claimed, repaired, enqueued, counted] = work(&filled(&database).await).await;
     assert!(claimed < 500, "claim and complete read {claimed} rows");
     assert!(repaired < 50, "repair read {repaired} rows");
     assert!(enqueued < 50, "enqueue read {enqueued} rows");
+    assert!(counted < 3_000, "the gauges read {counted} rows");
 }
 
 #[tokio::test]
@@ -144,7 +153,8 @@ async fn without_the_indexes_of_the_turns_everything_is_read() {
     let client = filled(&database).await;
     let drop = "DROP INDEX outbox.payment_outbox_turns_due, outbox.payment_outbox_turns_expiry";
     run(&client, drop).await;
-    let [claimed, repaired, _] = work(&client).await;
+    let [claimed, repaired, _, counted] = work(&client).await;
     assert!(claimed > 5_000, "claim read {claimed} rows");
     assert!(repaired > 5_000, "repair read {repaired} rows");
+    assert!(counted > 5_000, "the gauges read {counted} rows");
 }

@@ -60,14 +60,14 @@ async fn partitions_leave_no_gap_when_their_length_changes_and_are_all_append_on
 }
 
 /// Whoever ran this for real would have lost the partition of today and those ahead.
-const LOSE_PARTITIONS: &str = "DO $$ DECLARE p name; BEGIN \
+pub(crate) const LOSE_PARTITIONS: &str = "DO $$ DECLARE p name; BEGIN \
     FOR p IN SELECT partition_name FROM outbox.payment_outbox_partitions WHERE parent_name = 'payment_outbox_attempts' LOOP \
       EXECUTE format('DROP TABLE outbox.%I', p); END LOOP; \
     DELETE FROM outbox.payment_outbox_partitions WHERE parent_name = 'payment_outbox_attempts'; END $$";
 
 /// What a worker is told about its outcome where the row's partition is missing, and where the
 /// outcome is then found.
-async fn without_a_partition(client: &Client) -> (String, Option<String>) {
+pub(crate) async fn without_a_partition(client: &Client) -> (String, Option<String>) {
     const WHERE: &str = "SELECT tableoid::regclass::text FROM outbox.payment_outbox_attempts";
     client.batch_execute(LOSE_PARTITIONS).await.unwrap();
     enqueue(client, PARTICIPANT, RAIL).await;

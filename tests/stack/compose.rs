@@ -51,13 +51,23 @@ fn faults(file: &str) -> Vec<String> {
             faults.push(format!("{name}: no volume"));
         }
         for volume in volumes {
-            let source = volume.split(':').next().unwrap_or("");
-            if !file.lines().any(|line| line == format!("  {source}:")) {
-                faults.push(format!("{name}: {volume} is not a named volume"));
+            if !is_named(volume, file) && !is_of_the_project(volume) {
+                faults.push(format!("{name}: {volume} is neither named nor a file of the project"));
             }
         }
     }
     faults
+}
+
+fn is_named(volume: &str, file: &str) -> bool {
+    let source = volume.split(':').next().unwrap_or("");
+    file.lines().any(|line| line == format!("  {source}:"))
+}
+
+/// What is mounted from here is there, and cannot be written.
+fn is_of_the_project(volume: &str) -> bool {
+    let parts: Vec<&str> = volume.split(':').collect();
+    matches!(parts[..], [source, _, "ro"] if source.starts_with("./deploy/") && path(source).exists())
 }
 
 /// A tag with at least major and minor version, and no word like "latest".
@@ -84,6 +94,11 @@ fn a_service_without_one_of_them_would_be_found() {
         (image, format!("{unpinned}:17")),
         ("healthcheck:", "labels:".to_owned()),
         ("- postgres-data:", "- ./data:".to_owned()),
+        (
+            "- ./deploy/prometheus:/etc/prometheus:ro",
+            "- ./deploy/prometheus:/etc/prometheus".to_owned(),
+        ),
+        ("- ./deploy/prometheus:", "- ./deploy/elsewhere:".to_owned()),
     ] {
         assert!(file.contains(guard), "{guard}");
         let faults = faults(&file.replacen(guard, &instead, 1));
@@ -112,6 +127,27 @@ fn the_broker_advertises_the_port_under_which_it_is_reached() {
     assert!(advertised.unwrap().ends_with(&expected), "{advertised:?}");
 }
 
+#[test]
+fn monitoring_runs_only_where_it_is_asked_for_and_listens_on_the_loopback_alone() {
+    let file = read("docker-compose.yml");
+    let services = services(&file);
+    let monitoring = |service: &Vec<String>| service.contains(&"profiles: [monitoring]".to_owned());
+    let names: Vec<&str> =
+        services.iter().filter(|(_, lines)| monitoring(lines)).map(|(name, _)| &**name).collect();
+    assert_eq!(names, ["grafana", "prometheus"]);
+    assert!(
+        list(&services["prometheus"], "command")
+            .contains(&"--web.listen-address=127.0.0.1:${PROMETHEUS_PORT:-9090}")
+    );
+    assert!(services["grafana"].contains(&"GF_SERVER_HTTP_ADDR: 127.0.0.1".to_owned()));
+    for stop in [
+        "down() { compose --profile monitoring down",
+        "reset() { compose --profile monitoring down",
+    ] {
+        assert!(read("stack/docker.sh").contains(stop), "{stop}");
+    }
+}
+
 /// `compose config` by whichever of the two commands is installed; neither needs an engine.
 fn compose_config(environment: &[(&str, &str)]) -> Option<Output> {
     let file = path("docker-compose.yml");
@@ -129,9 +165,27 @@ fn compose_config(environment: &[(&str, &str)]) -> Option<Output> {
         .current_dir(root())
         .env_remove("PG_PORT")
         .env_remove("KAFKA_PORT")
+        .env_remove("COMPOSE_PROFILES")
         .envs(environment.iter().copied())
         .output();
     Some(output.unwrap())
+}
+
+#[test]
+fn compose_starts_prometheus_and_grafana_with_the_profile_and_only_then() {
+    let profile = [("COMPOSE_PROFILES", "monitoring"), ("GRAFANA_PORT", "41003")];
+    let (Some(usual), Some(monitored)) = (compose_config(&[]), compose_config(&profile)) else {
+        println!("skipped: neither docker compose nor docker-compose is installed");
+        return;
+    };
+    let text = |output: Output| String::from_utf8(output.stdout).unwrap();
+    let (usual, monitored) = (text(usual), text(monitored));
+    for image in ["image: prom/prometheus:", "image: grafana/grafana:"] {
+        // The first compose prints services of other profiles too, with their profile.
+        assert!(!usual.contains(image) || usual.contains("profiles:"), "{usual}");
+        assert!(monitored.contains(image), "{monitored}");
+    }
+    assert!(monitored.contains("41003"), "{monitored}");
 }
 
 #[test]

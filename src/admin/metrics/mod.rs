@@ -6,33 +6,59 @@
 
 mod labels;
 mod names;
+#[cfg(test)]
+mod promql;
 mod recorder;
+#[cfg(test)]
+mod shipped;
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use metrics::{counter, gauge, histogram};
+use metrics_process::Collector;
+
+use crate::store::Gauges;
 
 pub use recorder::install;
 
+static PROCESS: LazyLock<Collector> = LazyLock::new(Collector::default);
 static ERROR_CODES: labels::ErrorCodes = labels::ErrorCodes::new();
 
-/// What the outbox holds: pending rows, the age of the oldest (zero when there is none), FAILED rows
-/// that nobody has replayed or dismissed, and leases that are expired and not yet repaired.
-pub fn gauges(pending_depth: i64, oldest_age: Duration, dlq_depth: i64, expired_leases: i64) {
-    gauge!(names::OUTBOX_PENDING_DEPTH).set(pending_depth as f64);
-    gauge!(names::OLDEST_PENDING_AGE_SECONDS).set(oldest_age.as_secs_f64());
-    gauge!(names::DLQ_DEPTH).set(dlq_depth as f64);
-    gauge!(names::STUCK_DISPATCHING_COUNT).set(expired_leases as f64);
+/// What the outbox holds, as one worker has sampled it for all: each shows the same.
+pub fn sampled(sample: &Gauges) {
+    gauge!(names::OUTBOX_PENDING_DEPTH).set(sample.pending_depth as f64);
+    gauge!(names::OUTBOX_PENDING_DEPTH_ESTIMATED).set(switch(!sample.depth_is_exact));
+    gauge!(names::OLDEST_PENDING_AGE_SECONDS).set(sample.oldest_pending_age_seconds.unwrap_or(0.0));
+    gauge!(names::DLQ_DEPTH).set(sample.dlq_depth as f64);
+    gauge!(names::DLQ_UNDELIVERED_AGE_SECONDS)
+        .set(sample.dlq_undelivered_age_seconds.unwrap_or(0.0));
+    gauge!(names::STUCK_DISPATCHING_COUNT).set(sample.expired_leases as f64);
+    for (state, lanes) in [
+        ("due", sample.due_lanes),
+        ("delayed", sample.delayed_lanes),
+        ("leased", sample.leased_lanes),
+        ("blocked", sample.blocked_lanes),
+        ("paused", sample.paused_lanes),
+        ("halted", sample.halted_lanes),
+    ] {
+        gauge!(names::OUTBOX_LANES, "state" => state).set(lanes as f64);
+    }
+    gauge!(names::UNROUTABLE_LANES).set(sample.unroutable_lanes as f64);
+    gauge!(names::OUTBOX_WORKERS).set(sample.workers as f64);
+    gauge!(names::LEDGER_DEFAULT_PARTITION_ROWS).set(sample.default_partition_rows as f64);
+    gauge!(names::OUTBOX_DEAD_TUPLES).set(sample.dead_tuples as f64);
+    gauge!(names::OLDEST_SNAPSHOT_AGE_SECONDS).set(sample.oldest_snapshot_age_seconds);
 }
 
-/// Whether the depth was counted, or estimated because there is too much to count.
-pub fn depth_is_exact(exact: bool) {
-    gauge!(names::OUTBOX_PENDING_DEPTH_ESTIMATED).set(if exact { 0.0 } else { 1.0 });
+/// What is only known at the moment of a scrape: whether there is no progress, and what the process uses.
+pub fn scraped(stalled: bool) {
+    gauge!(names::RELAY_STALLED).set(switch(stalled));
+    PROCESS.collect();
 }
 
-/// Lanes of rails that no worker runs.
-pub fn unroutable(lanes: i64) {
-    gauge!(names::UNROUTABLE_LANES).set(lanes as f64);
+fn switch(on: bool) -> f64 {
+    if on { 1.0 } else { 0.0 }
 }
 
 /// How many rows are with a rail, and how many of its destinations have a breaker that is not
@@ -106,7 +132,7 @@ mod tests {
     use super::*;
 
     /// What a scrape shows after `record`.
-    fn rendered(record: impl FnOnce()) -> String {
+    pub(super) fn rendered(record: impl FnOnce()) -> String {
         let recorder = recorder::build().unwrap();
         let handle = recorder.handle();
         metrics::with_local_recorder(&recorder, || {
@@ -116,10 +142,23 @@ mod tests {
         handle.render()
     }
 
-    fn record_everything() {
-        gauges(7, Duration::from_millis(2_500), 3, 2);
-        depth_is_exact(false);
-        unroutable(4);
+    pub(super) fn record_everything() {
+        sampled(&Gauges {
+            pending_depth: 7,
+            depth_is_exact: false,
+            oldest_pending_age_seconds: Some(2.5),
+            dlq_depth: 3,
+            expired_leases: 2,
+            due_lanes: 11,
+            blocked_lanes: 12,
+            unroutable_lanes: 4,
+            workers: 5,
+            default_partition_rows: 6,
+            dead_tuples: 8,
+            oldest_snapshot_age_seconds: 9.5,
+            ..Gauges::default()
+        });
+        scraped(true);
         rail("kafka", 12, 1);
         notified();
         claimed(40);
@@ -144,8 +183,18 @@ mod tests {
             "outbox_pending_depth_estimated 1",
             "oldest_pending_age_seconds 2.5",
             "dlq_depth 3",
+            "dlq_undelivered_age_seconds 0",
             "stuck_dispatching_count 2",
+            r#"outbox_lanes{state="due"} 11"#,
+            r#"outbox_lanes{state="blocked"} 12"#,
+            r#"outbox_lanes{state="halted"} 0"#,
             "unroutable_lanes 4",
+            "outbox_workers 5",
+            "ledger_default_partition_rows 6",
+            "outbox_dead_tuples 8",
+            "oldest_snapshot_age_seconds 9.5",
+            "relay_stalled 1",
+            concat!("trestle_build_info{version=\"", env!("CARGO_PKG_VERSION"), "\"} 1"),
             r#"rail_breaker_open{rail="kafka"} 1"#,
             r#"rail_in_flight_rows{rail="kafka"} 12"#,
             "notify_wakeups_total 1",
@@ -173,37 +222,52 @@ mod tests {
         assert!(!text.contains("hunter2"));
     }
 
+    /// Each metric of a scrape with its type and the names of its labels, as the page has them.
+    fn shown(text: &str) -> BTreeSet<String> {
+        let types = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '));
+        types.map(|(name, kind)| format!("{name} {kind} {}", labels_of(text, name))).collect()
+    }
+
+    fn labels_of(text: &str, name: &str) -> String {
+        let series = text.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix('{'));
+        let pairs =
+            series.filter_map(|line| line.split_once('}')).flat_map(|(all, _)| all.split(','));
+        let labels: BTreeSet<&str> =
+            pairs.filter_map(|pair| Some(pair.split_once('=')?.0)).collect();
+        labels.into_iter().collect::<Vec<_>>().join(", ")
+    }
+
+    /// The rows of the page's tables of metrics, which alone have four cells: name, type, labels.
+    fn documented() -> BTreeSet<String> {
+        const PAGE: &str = include_str!("../../../docs/metrics.md");
+        let rows = PAGE.lines().filter(|line| line.starts_with("| `"));
+        let cells = rows.map(|row| row.split(" |").map(|cell| cell.trim_matches(['|', ' '])));
+        let cells = cells.map(|cells| cells.collect::<Vec<_>>().join("\n").replace('`', ""));
+        let cells = cells.filter_map(|row| match row.split('\n').collect::<Vec<_>>()[..] {
+            [name, kind, labels, _meaning, ""] => Some(format!("{name} {kind} {labels}")),
+            _ => None,
+        });
+        cells.collect()
+    }
+
     #[test]
-    fn each_metric_has_its_type_and_there_is_no_other() {
+    fn each_metric_is_on_the_page_with_its_type_and_labels_and_there_is_no_other() {
         let text = rendered(record_everything);
-        let types: BTreeSet<&str> =
-            text.lines().filter_map(|line| line.strip_prefix("# TYPE ")).collect();
-        let expected: BTreeSet<&str> = [
-            "outbox_pending_depth gauge",
-            "outbox_pending_depth_estimated gauge",
-            "oldest_pending_age_seconds gauge",
-            "dlq_depth gauge",
-            "stuck_dispatching_count gauge",
-            "unroutable_lanes gauge",
-            "rail_breaker_open gauge",
-            "rail_in_flight_rows gauge",
-            "notify_wakeups_total counter",
-            "claim_batches_total counter",
-            "claimed_rows_total counter",
-            "reaper_requeues_total counter",
-            "lease_lost_total counter",
-            "integrity_violations_total counter",
-            "attempts_total counter",
-            "concurrency_events_total counter",
-            "rail_errors_total counter",
-            "dispatch_latency_ms histogram",
-            "delivery_latency_seconds histogram",
-            "completion_batch_rows histogram",
-        ]
-        .into();
-        assert_eq!(types, expected);
-        let described = text.lines().filter(|line| line.starts_with("# HELP ")).count();
-        assert_eq!(described, expected.len());
+        let (shown, documented) = (shown(&text), documented());
+        let missing: Vec<_> = shown.difference(&documented).collect();
+        let surplus: Vec<_> = documented.difference(&shown).collect();
+        assert!(missing.is_empty(), "not in docs/metrics.md: {missing:#?}");
+        assert!(surplus.is_empty(), "in docs/metrics.md alone: {surplus:#?}");
+    }
+
+    #[test]
+    fn each_metric_has_a_help_text() {
+        let text = rendered(record_everything);
+        for (name, _) in
+            text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '))
+        {
+            assert!(text.contains(&format!("# HELP {name} ")), "{name}");
+        }
     }
 
     #[test]

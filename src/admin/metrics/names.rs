@@ -5,9 +5,17 @@ pub(super) const OUTBOX_PENDING_DEPTH_ESTIMATED: &str = "outbox_pending_depth_es
 pub(super) const OLDEST_PENDING_AGE_SECONDS: &str = "oldest_pending_age_seconds";
 pub(super) const DLQ_DEPTH: &str = "dlq_depth";
 pub(super) const STUCK_DISPATCHING_COUNT: &str = "stuck_dispatching_count";
+pub(super) const DLQ_UNDELIVERED_AGE_SECONDS: &str = "dlq_undelivered_age_seconds";
+pub(super) const OUTBOX_LANES: &str = "outbox_lanes";
 pub(super) const UNROUTABLE_LANES: &str = "unroutable_lanes";
+pub(super) const OUTBOX_WORKERS: &str = "outbox_workers";
+pub(super) const LEDGER_DEFAULT_PARTITION_ROWS: &str = "ledger_default_partition_rows";
+pub(super) const OUTBOX_DEAD_TUPLES: &str = "outbox_dead_tuples";
+pub(super) const OLDEST_SNAPSHOT_AGE_SECONDS: &str = "oldest_snapshot_age_seconds";
 pub(super) const RAIL_BREAKER_OPEN: &str = "rail_breaker_open";
 pub(super) const RAIL_IN_FLIGHT_ROWS: &str = "rail_in_flight_rows";
+pub(super) const RELAY_STALLED: &str = "relay_stalled";
+pub(super) const TRESTLE_BUILD_INFO: &str = "trestle_build_info";
 
 pub(super) const NOTIFY_WAKEUPS_TOTAL: &str = "notify_wakeups_total";
 pub(super) const CLAIM_BATCHES_TOTAL: &str = "claim_batches_total";
@@ -33,9 +41,23 @@ pub(super) const GAUGES: &[(&str, &str)] = &[
     (OLDEST_PENDING_AGE_SECONDS, "Age of the oldest row that is neither delivered nor failed"),
     (DLQ_DEPTH, "FAILED rows that are neither replayed nor dismissed"),
     (STUCK_DISPATCHING_COUNT, "Leases that are expired and not yet repaired"),
-    (UNROUTABLE_LANES, "Lanes of rails that no worker runs"),
+    (DLQ_UNDELIVERED_AGE_SECONDS, "Age of the oldest dead letter that waits to be delivered"),
+    (OUTBOX_LANES, "Lanes by what they wait for, each counted up to 1000"),
+    (UNROUTABLE_LANES, "Lanes that are due on a rail that no live worker runs, up to 1000"),
+    (OUTBOX_WORKERS, "Workers that have said lately that they are there"),
+    (
+        LEDGER_DEFAULT_PARTITION_ROWS,
+        "Rows whose dated partition was missing, up to 2000: none is normal",
+    ),
+    (OUTBOX_DEAD_TUPLES, "Dead tuples in the tables that change most, as autovacuum sees them"),
+    (
+        OLDEST_SNAPSHOT_AGE_SECONDS,
+        "For how long somebody has kept dead rows from being cleaned, a day at most",
+    ),
     (RAIL_BREAKER_OPEN, "Destinations of the rail whose breaker is not closed"),
     (RAIL_IN_FLIGHT_ROWS, "Rows that are with the rail"),
+    (RELAY_STALLED, "1 while there is work, or no connection, and no progress"),
+    (TRESTLE_BUILD_INFO, "1, with the version of this build"),
 ];
 
 /// Counters without a label: they start at zero, so that a rate is right from the first event.

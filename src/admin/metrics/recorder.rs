@@ -1,12 +1,15 @@
 //! The recorder behind the metrics.
 
-use metrics::{counter, describe_counter, describe_gauge, describe_histogram, histogram};
+use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 use metrics_exporter_prometheus::{
     BuildError, Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder,
 };
 
+use super::PROCESS;
 use super::labels::STATES;
-use super::names::{ATTEMPTS_TOTAL, GAUGES, HISTOGRAMS, LABELLED_COUNTERS, PLAIN_COUNTERS};
+use super::names::{
+    ATTEMPTS_TOTAL, GAUGES, HISTOGRAMS, LABELLED_COUNTERS, PLAIN_COUNTERS, TRESTLE_BUILD_INFO,
+};
 use crate::admin::AdminError;
 
 /// Installs the recorder for the whole process, once. The handle renders what it has recorded.
@@ -43,6 +46,8 @@ pub(super) fn describe() {
     for (name, help) in GAUGES {
         describe_gauge!(*name, *help);
     }
+    gauge!(TRESTLE_BUILD_INFO, "version" => env!("CARGO_PKG_VERSION")).set(1.0);
+    PROCESS.describe();
     for (name, help, _) in HISTOGRAMS {
         describe_histogram!(*name, *help);
         // To ask for a histogram is enough for it to be rendered, empty.
