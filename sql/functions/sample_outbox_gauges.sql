@@ -19,4 +19,4 @@ BEGIN
   RETURN (SELECT s.sample FROM outbox.payment_outbox_gauges AS s);
 END
 $$;
-COMMENT ON FUNCTION outbox.sample_outbox_gauges() IS 'The numbers of outbox_gauges() and the age of the oldest snapshot, at most a few seconds old and the same for every worker; null until somebody has taken the first sample.';
+COMMENT ON FUNCTION outbox.sample_outbox_gauges() IS 'The numbers of outbox_gauges() and the age of the oldest snapshot, a few seconds old, where it is slow a minute, and the same for every worker; null until somebody has taken the first sample.';
