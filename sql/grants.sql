@@ -27,6 +27,7 @@ GRANT EXECUTE ON FUNCTION
   outbox.sample_outbox_gauges(),
   outbox.waiting_rails(text[], uuid),
   outbox.wake_up_key(),
+  outbox.take_wake_up_key(),
   outbox.check_rail_policies(jsonb),
   outbox.note_worker(text, text[], uuid),
   outbox.forget_worker(text)

@@ -9,7 +9,7 @@ use super::connect::{self, TlsStream};
 use crate::config::Secret;
 
 const LISTEN: &str = "LISTEN outbox_pending";
-const LOCK: &str = "SELECT pg_advisory_lock(outbox.wake_up_key())";
+const LOCK: &str = "SELECT outbox.take_wake_up_key()";
 const UNLOCK: &str = "SELECT pg_advisory_unlock(outbox.wake_up_key())";
 
 /// Hears that there is new work.
@@ -63,7 +63,8 @@ impl SleepKey {
 
     /// Waits until it is granted: then every producer that did not notify has committed.
     pub async fn take(&self) -> Result<(), StoreError> {
-        Ok(self.client.batch_execute(LOCK).await?)
+        while !self.client.query_one(LOCK, &[]).await?.try_get::<_, bool>(0)? {}
+        Ok(())
     }
 
     pub async fn give_back(&self) -> Result<(), StoreError> {

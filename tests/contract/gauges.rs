@@ -18,9 +18,10 @@ const RETRY_LATER: &str = "SELECT outbox.complete_outbox_attempt(p.outbox_id, p.
     'RETRYABLE', p_retry_delay_seconds => 600) \
     FROM outbox.payment_outbox_pending AS p WHERE p.rail_type = 'sepa' AND p.claimed_by = 'worker'";
 
-/// The sample, after the time for a new one has come.
+/// A new sample, as if the time for it had come.
 async fn sample(database: &Database, client: &Client) -> Value {
-    database.advance(Duration::from_secs(5)).await;
+    let due = "UPDATE outbox.payment_outbox_gauges SET next_at = '-infinity'";
+    run(&database.connect().await, due).await;
     last_sample(client).await
 }
 
@@ -136,7 +137,7 @@ async fn one_worker_samples_and_the_others_read() {
     assert_eq!(sample(&database, &sampler).await["pending_depth"], 0);
     enqueue(&client, "alice", "kafka").await;
     assert_eq!(last_sample(&reader).await["pending_depth"], 0, "the sample is not old enough");
-    database.advance(Duration::from_secs(5)).await;
+    database.advance(Duration::from_secs(60)).await;
     run(&sampler, "BEGIN").await;
     assert_eq!(last_sample(&sampler).await["pending_depth"], 1);
     crate::steps::never_wait(&reader).await;

@@ -43,7 +43,7 @@ const MAY_READ: [(&str, &[&str]); 22] = [
 /// What the migrations' own bookkeeping, made outside of these files, adds to the list.
 const HISTORY: (&str, &[&str]) = ("schema_history", &["operator"]);
 
-const MAY_CALL: [(&str, &str); 33] = [
+const MAY_CALL: [(&str, &str); 34] = [
     ("enqueue_payment_outbox", "ingest"),
     ("enqueue_payment_outbox_batch", "ingest"),
     ("put_contact_identity", "ingest"),
@@ -57,6 +57,7 @@ const MAY_CALL: [(&str, &str); 33] = [
     ("sample_outbox_gauges", "executor"),
     ("waiting_rails", "executor"),
     ("wake_up_key", "executor"),
+    ("take_wake_up_key", "executor"),
     ("check_rail_policies", "executor"),
     ("note_worker", "executor"),
     ("forget_worker", "executor"),

@@ -78,6 +78,7 @@ fn calls(scene: &Scene) -> Vec<(&'static str, String)> {
         ("sample_outbox_gauges", String::new()),
         ("waiting_rails", "'{kafka}'".to_owned()),
         ("wake_up_key", String::new()),
+        ("take_wake_up_key", String::new()),
         ("check_rail_policies", "'{\"ach\": {\"on_failed\": \"skip\"}}'".to_owned()),
         ("note_worker", "'worker', '{ach}'".to_owned()),
         ("forget_worker", "'worker'".to_owned()),

@@ -43,7 +43,7 @@ async fn heard_of_an_insert(database: &Database) -> Vec<(String, String)> {
 /// While a worker sleeps, with the key in its hand.
 async fn heard_by_a_sleeper(database: &Database) -> Vec<(String, String)> {
     let sleeper = database.connect().await;
-    run(&sleeper, "SELECT pg_advisory_lock(outbox.wake_up_key())").await;
+    run(&sleeper, "SELECT outbox.take_wake_up_key()").await;
     heard_of_an_insert(database).await
 }
 
@@ -54,9 +54,8 @@ async fn heard_by_a_waiting_sleeper(database: &Database) -> Vec<(String, String)
     run(&producer, "BEGIN").await;
     enqueue(&producer, "other", "bank").await;
     let waiting = pid(&sleeper).await;
-    let asleep = tokio::spawn(async move {
-        run(&sleeper, "SELECT pg_advisory_lock(outbox.wake_up_key())").await
-    });
+    let asleep =
+        tokio::spawn(async move { run(&sleeper, "SELECT outbox.take_wake_up_key()").await });
     until_blocked(&watcher, waiting).await;
     let heard = heard_of_an_insert(database).await;
     run(&producer, "COMMIT").await;
@@ -138,4 +137,24 @@ async fn a_transaction_that_notifies_cannot_be_prepared() {
     let database = Database::new().await;
     take_out_the_look(&database, "true").await;
     assert_eq!(prepare(&database).await.as_deref(), Some("0A000"));
+}
+
+/// A session that waits inside a statement holds a snapshot, and a second bridge may wait for hours.
+#[tokio::test]
+async fn a_sleeper_that_waits_for_the_key_is_sent_away_and_gets_it_when_it_is_free() {
+    let database = Database::new().await;
+    let (first, second) = (
+        database.connect_as("symphony_executor").await,
+        database.connect_as("symphony_executor").await,
+    );
+    let sooner = "ALTER FUNCTION outbox.take_wake_up_key() SET lock_timeout = '100ms'";
+    run(&database.connect().await, sooner).await;
+    let take = async |client: &Client| -> bool {
+        client.query_one("SELECT outbox.take_wake_up_key()", &[]).await.unwrap().get(0)
+    };
+    assert!(take(&first).await);
+    assert!(!take(&second).await);
+    run(&first, "SELECT pg_advisory_unlock(outbox.wake_up_key())").await;
+    assert!(take(&second).await);
+    assert!(!take(&first).await, "the second one has kept it");
 }
