@@ -19,7 +19,7 @@ use super::courier::Courier;
 use super::settings::Settings;
 use super::state::Found;
 
-const LIMIT: &str = "max.message.bytes";
+pub(super) const LIMIT: &str = "max.message.bytes";
 
 /// Answers one question after the other until the courier is gone. One thread is enough: what
 /// takes long concerns the whole cluster.
@@ -111,7 +111,8 @@ fn limit(settings: &Settings, topic: &str, admin: &mut Option<AdminClient<Log>>)
     found
 }
 
-fn ask_limit(
+/// Where it cannot be read, the caller decides who needs to know.
+pub(super) fn ask_limit(
     settings: &Settings,
     topic: &str,
     admin: &mut Option<AdminClient<Log>>,
