@@ -7,6 +7,7 @@ use tokio::sync::watch;
 use tokio::time::{Interval, MissedTickBehavior};
 
 use super::route::Route;
+use super::trouble::Trouble;
 use super::wake::Wake;
 use crate::admin::health::Health;
 use crate::admin::metrics;
@@ -38,16 +39,22 @@ impl Housekeeping {
     pub(super) async fn run(self) {
         let [mut repair, mut upkeep, mut look] =
             [REPAIR_EVERY, UPKEEP_EVERY, LOOK_EVERY].map(every);
+        let mut trouble = Trouble::default();
         loop {
             let (what, result) = tokio::select! {
                 _ = repair.tick() => ("repair", self.repair().await),
                 _ = upkeep.tick() => ("upkeep", self.upkeep().await),
                 _ = look.tick() => ("look", self.look().await),
             };
-            if let Err(error) = result {
-                tracing::warn!(%error, what, "cannot reach the database for housekeeping");
-                // A loop that sleeps for long would not notice that the database is away, nor say so.
-                self.wake.now();
+            match result {
+                Ok(()) => drop(trouble.is_over()),
+                Err(error) => {
+                    if trouble.is_news(&error) {
+                        tracing::warn!(%error, what, "cannot reach the database for housekeeping");
+                    }
+                    // A loop that sleeps for long would not notice that the database is away, nor say so.
+                    self.wake.now();
+                }
             }
         }
     }

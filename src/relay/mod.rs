@@ -12,6 +12,7 @@ mod ledger;
 mod quarantine;
 mod renewal;
 mod route;
+mod trouble;
 mod wake;
 mod worker_id;
 

@@ -108,6 +108,14 @@ impl Bridge {
         assert!(status.success());
     }
 
+    /// The most memory that it has had, in MB.
+    pub(crate) fn peak_mb(&self) -> usize {
+        let path = format!("/proc/{}/status", self.child.id());
+        let status = std::fs::read_to_string(path).expect("its status");
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("its peak");
+        peak.trim().trim_end_matches(" kB").parse::<usize>().expect("a number") / 1_024
+    }
+
     /// Waits until it has ended.
     pub(crate) async fn ended(&mut self) -> ExitStatus {
         let until = Instant::now() + PATIENCE;

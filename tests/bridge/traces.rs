@@ -186,6 +186,7 @@ async fn a_collector_that_hangs_holds_up_neither_deliveries_nor_the_end() {
     enqueue_sampled(&database.connect().await, "kafka", 5_000).await;
     all_done(&database).await;
     assert_eq!(count(&database, "DISPATCHED").await, 5_000);
+    assert!(bridge.peak_mb() <= 60, "{} MB", bridge.peak_mb());
     let (log, took) = stop(bridge).await;
     assert!(took < Duration::from_secs(6), "{took:?}: {log}");
     assert!(log.contains("the last spans are lost"), "{log}");

@@ -11,7 +11,7 @@ use rdkafka::admin::{AdminClient, AdminOptions, ResourceSpecifier};
 use rdkafka::config::FromClientConfigAndContext;
 use rdkafka::metadata::Metadata;
 use rdkafka::types::{RDKafkaErrorCode as Code, RDKafkaRespErr};
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
 use super::callbacks::Log;
 use super::carrier::Carrier;
@@ -73,7 +73,8 @@ fn answer(
         Ok(Found { partitions, limit, .. }) => {
             info!(rail = &*settings.log.rail, %topic, partitions, limit, "the topic is there");
         }
-        Err(code) => warn!(rail = &*settings.log.rail, %topic, "the topic cannot be used: {code}"),
+        // The breaker warns of it, once.
+        Err(code) => debug!(rail = &*settings.log.rail, %topic, "the topic cannot be used: {code}"),
     }
     courier.answer(topic, answer);
     silent
