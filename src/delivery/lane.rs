@@ -363,6 +363,20 @@ mod tests {
     }
 
     #[test]
+    fn only_a_traced_lane_says_which_trace_a_row_belongs_to() {
+        for (traced, expected) in [(false, None), (true, Some("00-a-b-01"))] {
+            let (mut lane, mut receiver) = lane(true, false);
+            lane.rows[0].headers.push(("traceparent".to_owned(), "00-a-b-01".to_owned()));
+            let lane = if traced { lane.traced() } else { lane };
+            lane.report(0, delivered());
+            lane.report(1, delivered());
+            let mut trace = || receiver.try_recv().unwrap().trace.map(|trace| trace.traceparent);
+            assert_eq!(trace().as_deref(), expected);
+            assert_eq!(trace(), None, "its producer stored none");
+        }
+    }
+
+    #[test]
     fn a_lane_that_is_dropped_may_have_been_sent() {
         let (lane, mut receiver) = lane(true, false);
         lane.report(0, delivered());

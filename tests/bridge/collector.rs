@@ -1,5 +1,6 @@
 //! A collector of spans that a test runs: OTLP over HTTP, read by OpenTelemetry's own types.
 
+use std::io::Read as _;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -75,7 +76,8 @@ async fn export(
     headers: HeaderMap,
     body: Bytes,
 ) -> (StatusCode, Bytes) {
-    let request = ExportTraceServiceRequest::decode(body.clone()).expect("a request by OTLP");
+    let request = ExportTraceServiceRequest::decode(plain(&headers, &body).as_slice());
+    let request = request.expect("a request by OTLP");
     collector.requests.lock().unwrap().push((headers, request));
     let mut mood = collector.mood.subscribe();
     let mood = *mood.wait_for(|mood| *mood != Mood::Hangs).await.unwrap();
@@ -83,6 +85,18 @@ async fn export(
         Mood::Refuses => (StatusCode::BAD_REQUEST, body),
         _ => (StatusCode::OK, Bytes::new()),
     }
+}
+
+fn plain(headers: &HeaderMap, body: &[u8]) -> Vec<u8> {
+    let mut plain = Vec::new();
+    match headers.get("content-encoding").map(|encoding| encoding.to_str().unwrap()) {
+        None => plain.extend_from_slice(body),
+        Some("gzip") => {
+            flate2::read::GzDecoder::new(body).read_to_end(&mut plain).expect("gzip");
+        }
+        Some(other) => panic!("{other}"),
+    }
+    plain
 }
 
 /// The attributes of a span, or of who made it, as text.
