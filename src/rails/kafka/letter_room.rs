@@ -16,7 +16,7 @@ use crate::config::KafkaRailConfig;
 /// letter asks for its topic again.
 pub(super) fn look(settings: Arc<Settings>, letters: &str, payments: &KafkaRailConfig) {
     let letters = letters.to_owned();
-    // A topic that a template makes for each tenant has no name yet.
+    // What a template makes has no name yet, or one for each tenant.
     let topics = [&payments.topic].into_iter().chain(&payments.topics);
     let topics: Vec<String> = topics.filter(|topic| !topic.contains('{')).cloned().collect();
     let looking = thread::Builder::new().name("kafka-dlq-room".to_owned());
