@@ -1,4 +1,4 @@
-//! Lets the bridge be watched: metrics, probes and logs.
+//! Lets the bridge be watched: metrics, probes, logs and spans.
 
 mod error;
 pub mod health;
@@ -6,5 +6,6 @@ pub mod logging;
 pub mod metrics;
 pub mod server;
 pub mod service;
+pub mod spans;
 
 pub use error::AdminError;

@@ -38,8 +38,11 @@ pub(super) fn actor(given: Option<String>) -> String {
     given.unwrap_or_else(|| std::env::var("USER").unwrap_or("trestle".to_owned()))
 }
 
-/// An argument that the database refuses is wrong use.
+/// An argument that the database refuses is wrong use, and an answer that never came no answer.
 pub(super) fn refused(error: StoreError) -> CliError {
+    if matches!(error, StoreError::ConnectionLost | StoreError::TimedOut(_)) {
+        return CliError::InDoubt(error);
+    }
     match error.server() {
         Some(server) if WRONG_ARGUMENT.contains(&server.code.as_str()) => {
             CliError::Usage(server.to_string())

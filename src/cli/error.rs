@@ -4,6 +4,7 @@ use std::error::Error as _;
 
 use thiserror::Error;
 
+use super::output;
 use crate::admin::AdminError;
 use crate::config::ConfigError;
 use crate::relay::RelayError;
@@ -53,6 +54,9 @@ pub(super) enum CliError {
         #[source]
         cause: Option<StoreError>,
     },
+    /// An act of an operator whose answer got lost.
+    #[error("whether this was done is not known: look before you do it again")]
+    InDoubt(#[source] StoreError),
     #[error("upkeep still has work after {0} rounds: run it again")]
     UpkeepUnfinished(u32),
     #[error("cannot read {what}")]
@@ -79,14 +83,14 @@ impl CliError {
 
     /// Prints the error and what caused it, one line each.
     pub(super) fn report(&self) {
-        eprintln!("error: {self}");
+        output::notice(&format!("error: {self}"));
         let mut source = self.source();
         while let Some(error) = source {
-            eprintln!("  because: {error}");
+            output::notice(&format!("  because: {error}"));
             source = error.source();
         }
         if let Some(hint) = self.hint() {
-            eprintln!("  hint: {hint}");
+            output::notice(&format!("  hint: {hint}"));
         }
     }
 

@@ -48,7 +48,7 @@ fn check(status: &Status) -> Result<(), CliError> {
 
 fn show(status: &Status, json: bool) -> Result<(), CliError> {
     if json {
-        return output::json(status);
+        return output::document(status);
     }
     let rows = status.migrations.iter().map(|migration| {
         let applied_on = migration.applied_on.clone().unwrap_or_default();

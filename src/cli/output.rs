@@ -13,7 +13,7 @@ const WIDTH: u16 = 80;
 /// The length of a UUID, which has to stay whole to be copied.
 const ID_LENGTH: usize = 36;
 
-/// The version of every JSON document that has one: it changes when a field goes or means another.
+/// The version of every JSON document: it changes when a field goes or means another.
 const DOCUMENT_VERSION: u32 = 1;
 
 /// Numbers and ages: wrapping them would only make them hard to read.
@@ -24,6 +24,11 @@ struct Document<'a, T> {
     version: u32,
     #[serde(flatten)]
     body: &'a T,
+}
+
+/// Says something to who watches. A terminal that has gone is no reason to panic.
+pub(super) fn notice(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
 }
 
 /// Prints a line. A reader that has seen enough (`| head`) is no failure.
@@ -41,21 +46,14 @@ pub(super) fn is_read(text: &str) -> Result<bool, CliError> {
     }
 }
 
-pub(super) fn json(value: &impl Serialize) -> Result<(), CliError> {
-    line(&json_text(value)?)
-}
-
-/// A JSON object with the version of its form.
+/// A JSON object with the version of its form: the only kind that is printed.
 pub(super) fn document(body: &impl Serialize) -> Result<(), CliError> {
     line(&document_text(body)?)
 }
 
 pub(super) fn document_text(body: &impl Serialize) -> Result<String, CliError> {
-    json_text(&Document { version: DOCUMENT_VERSION, body })
-}
-
-fn json_text(value: &impl Serialize) -> Result<String, CliError> {
-    serde_json::to_string(value).map_err(|error| CliError::Write(error.into()))
+    let document = Document { version: DOCUMENT_VERSION, body };
+    serde_json::to_string(&document).map_err(|error| CliError::Write(error.into()))
 }
 
 pub(super) fn table<const N: usize>(

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{CliError, act, connect, output};
+use super::{CliError, act, connect_current, output};
 use crate::config::Config;
 use crate::relay;
 
@@ -32,7 +32,7 @@ struct Difference {
 }
 
 pub(super) async fn run(args: Args, config: &Config) -> Result<(), CliError> {
-    let store = connect(config).await?;
+    let store = connect_current(config).await?;
     let in_force = store.rail_policies().await?;
     let Value::Object(configured) = relay::policies(config) else { return Ok(()) };
     let differences = differences(&in_force, &configured);
@@ -48,7 +48,7 @@ pub(super) async fn run(args: Args, config: &Config) -> Result<(), CliError> {
     let mut all = in_force;
     all.extend(configured);
     let actor = act::actor(args.actor);
-    let version = store.set_rail_policies(&all, &actor, &reason).await?;
+    let version = store.set_rail_policies(&all, &actor, &reason).await.map_err(act::refused)?;
     output::line(&format!("Version {version} is in force. Workers with other policies stop."))
 }
 

@@ -1,6 +1,8 @@
 //! `trestle retention`
 
-use super::{CliError, connect, output};
+use serde::Serialize;
+
+use super::{CliError, connect_current, output};
 use crate::config::Config;
 use crate::store::UpkeepRow;
 
@@ -14,8 +16,13 @@ pub(super) struct Args {
     json: bool,
 }
 
+#[derive(Serialize)]
+struct Upkeep<'a> {
+    done: &'a [UpkeepRow],
+}
+
 pub(super) async fn run(args: Args, config: &Config) -> Result<(), CliError> {
-    let store = connect(config).await?;
+    let store = connect_current(config).await?;
     let mut done = Vec::new();
     let mut finished = false;
     for _ in 0..MAX_ROUNDS {
@@ -32,7 +39,7 @@ pub(super) async fn run(args: Args, config: &Config) -> Result<(), CliError> {
 
 fn show(done: &[UpkeepRow], json: bool) -> Result<(), CliError> {
     if json {
-        return output::json(&done);
+        return output::document(&Upkeep { done });
     }
     if done.is_empty() {
         return output::line("Nothing to do.");

@@ -12,7 +12,8 @@ use uuid::Uuid;
 
 use super::CliError;
 use crate::admin::health::Health;
-use crate::admin::{logging, metrics, server, service};
+use crate::admin::spans::Exporting;
+use crate::admin::{logging, metrics, server, service, spans};
 use crate::config::Config;
 use crate::delivery::DEAD_LETTERS;
 use crate::relay::{Relay, Scope};
@@ -34,7 +35,9 @@ pub(super) async fn run(args: Args, config: &Config) -> Result<(), CliError> {
     let health = Arc::new(Health::new(config.relay.stalled()));
     let recorder = metrics::install()?;
     let listener = server::bind(config.admin.listen).await?;
-    let mut relay = Relay::start(config, scope(args, config)?, Arc::clone(&health)).await?;
+    let (spans, exporting) = spans::start(config)?.unzip();
+    let scope = scope(args, config)?;
+    let mut relay = Relay::start(config, scope, Arc::clone(&health), spans).await?;
     if config.relay.listen {
         let url = config.database.listen_url.as_ref();
         relay.listen(url.map_or_else(|| config.database.required_url(), Ok)?);
@@ -54,6 +57,7 @@ pub(super) async fn run(args: Args, config: &Config) -> Result<(), CliError> {
     let result = relay.run(stop, signals.at_least(2)).await;
     telling.abort();
     stopped.send_replace(true);
+    finish(exporting).await;
     let _ = tokio::time::timeout(Duration::from_secs(1), admin).await;
     Ok(result?)
 }
@@ -63,7 +67,8 @@ pub(super) async fn drain(args: Args, config: &Config) -> Result<(), CliError> {
     logging::init()?;
     let signals = Signals::install()?;
     let health = Arc::new(Health::new(config.relay.stalled()));
-    let relay = Relay::start(config, scope(args, config)?, health).await?;
+    let (spans, exporting) = spans::start(config)?.unzip();
+    let relay = Relay::start(config, scope(args, config)?, health, spans).await?;
     let bar = progress();
     let told = bar.clone();
     let result = relay
@@ -72,7 +77,15 @@ pub(super) async fn drain(args: Args, config: &Config) -> Result<(), CliError> {
         })
         .await;
     bar.finish_and_clear();
+    finish(exporting).await;
     Ok(result?)
+}
+
+/// The last outcomes are written: their spans go too.
+async fn finish(exporting: Option<Exporting>) {
+    if let Some(exporting) = exporting {
+        exporting.finish().await;
+    }
 }
 
 fn scope(args: Args, config: &Config) -> Result<Scope, CliError> {

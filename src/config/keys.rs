@@ -6,7 +6,10 @@ use serde::de::value::{Error, MapDeserializer};
 use serde::de::{DeserializeOwned, Deserializer, Error as _, IntoDeserializer, Visitor};
 use serde::forward_to_deserialize_any;
 
-use super::{AdminConfig, DatabaseConfig, DlqConfig, HttpRailConfig, KafkaRailConfig, RelayConfig};
+use super::{
+    AdminConfig, DatabaseConfig, DlqConfig, HttpRailConfig, KafkaRailConfig, RelayConfig,
+    TelemetryConfig,
+};
 
 /// What a key holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +33,7 @@ pub(super) fn kind(path: &[&str]) -> Option<Kind> {
         ["database", key] => (of::<DatabaseConfig>(), key),
         ["relay", key] => (of::<RelayConfig>(), key),
         ["admin", key] => (of::<AdminConfig>(), key),
+        ["telemetry", key] => (of::<TelemetryConfig>(), key),
         ["dlq", key] => (of::<DlqConfig>(), key),
         ["rails", _, key] => (of_rails(), key),
         ["rails", _, table, _] => {
@@ -179,6 +183,7 @@ mod tests {
             (&["relay", "listen"], Some(Kind::Plain)),
             (&["relay", "batch_size"], Some(Kind::Plain)),
             (&["admin", "listen"], Some(Kind::Text)),
+            (&["telemetry", "otlp_endpoint"], Some(Kind::Text)),
             (&["rails", "x", "ordering"], Some(Kind::Text)),
             (&["rails", "x", "schema"], Some(Kind::Text)),
             (&["rails", "x", "ca_file"], Some(Kind::Text)),
@@ -221,6 +226,7 @@ mod tests {
             names("database.", of::<DatabaseConfig>()),
             names("relay.", of::<RelayConfig>()),
             names("admin.", of::<AdminConfig>()),
+            names("telemetry.", of::<TelemetryConfig>()),
             names("dlq.", of::<DlqConfig>()),
         ];
         let top: BTreeSet<String> = tables.into_iter().flatten().collect();

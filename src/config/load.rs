@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::sources::{self, File, Variable, with_dots, without_dots};
 use super::{
     AdminConfig, Config, ConfigError, DEFAULT_FILE, DatabaseConfig, DlqConfig, RailConfig,
-    RelayConfig, check,
+    RelayConfig, TelemetryConfig, check,
 };
 
 const DATABASE_URL: [&str; 2] = ["database", "url"];
@@ -21,6 +21,9 @@ const SAYS_NOTHING: &str = "postgres://";
 /// Where a Kafka rail without `brokers` finds them.
 const BROKERS: &str = "KAFKA_BROKERS";
 
+/// OpenTelemetry's own variable for a collector.
+const OTLP_ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
+
 /// The tree as it is written; each rail is read by its kind afterwards.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -30,6 +33,7 @@ struct Written {
     rails: BTreeMap<String, Value>,
     dlq: Option<DlqConfig>,
     admin: AdminConfig,
+    telemetry: TelemetryConfig,
 }
 
 /// Reads `file` if given, else `trestle.toml` if there is one, and lays the environment over it.
@@ -53,6 +57,7 @@ pub(super) fn read(file: Option<&Path>) -> Result<(Config, Figment), ConfigError
         rails,
         dlq: written.dlq,
         admin: written.admin,
+        telemetry: written.telemetry,
     };
     check::check(&config)?;
     Ok((config, figment))
@@ -72,6 +77,9 @@ fn merged(file: Option<&Path>) -> Result<Figment, ConfigError> {
     }
     if let Some(url) = Variable::read("DATABASE_URL", &DATABASE_URL)? {
         figment = figment.merge(url);
+    }
+    if let Some(endpoint) = Variable::read(OTLP_ENDPOINT, &["telemetry", "otlp_endpoint"])? {
+        figment = figment.merge(endpoint);
     }
     Ok(sources::environment()?.into_iter().fold(figment, Figment::merge))
 }

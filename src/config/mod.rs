@@ -14,6 +14,7 @@ mod schema_choice;
 mod secret;
 mod shown;
 mod sources;
+mod telemetry;
 
 use std::collections::BTreeMap;
 
@@ -29,6 +30,7 @@ pub use rails::{
 pub use relay::{AdminConfig, RelayConfig};
 pub use schema_choice::SchemaChoice;
 pub use secret::Secret;
+pub use telemetry::TelemetryConfig;
 
 /// The file that is read when `--config` names no other.
 pub const DEFAULT_FILE: &str = "trestle.toml";
@@ -41,6 +43,7 @@ pub struct Config {
     pub rails: BTreeMap<String, RailConfig>,
     pub dlq: Option<DlqConfig>,
     pub admin: AdminConfig,
+    pub telemetry: TelemetryConfig,
 }
 
 /// `[database]`: where the outbox lives.

@@ -46,6 +46,16 @@ pub(super) fn url<S: Serializer>(url: &str, serializer: S) -> Result<S::Ok, S::E
     serializer.serialize_str(&without_secrets(url))
 }
 
+pub(super) fn optional_url<S: Serializer>(
+    address: &Option<String>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    match address {
+        Some(address) => url(address, serializer),
+        None => serializer.serialize_none(),
+    }
+}
+
 fn without_secrets(url: &str) -> String {
     let (address, query) = match url.split_once(['?', '#']) {
         Some((address, _)) => (address, format!("?{REDACTED}")),

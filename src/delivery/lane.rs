@@ -2,13 +2,13 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
 use super::breaker::Permit;
-use super::{Failure, Lease, Outcome, Row, Taken};
+use super::{Failure, Lease, Outcome, Row, Taken, Trace};
 
 /// How much of a lease is kept to write the outcome down.
 const TO_WRITE_DOWN: Duration = Duration::from_secs(2);
@@ -24,6 +24,8 @@ pub struct Settled {
     /// From the row's enqueue to its outcome.
     pub age: Duration,
     pub settlement: Settlement,
+    /// Where spans are made, and the row's producer stored the trace it belongs to.
+    pub trace: Option<Trace>,
     /// Given back when this is written down.
     pub slot: Taken,
 }
@@ -55,6 +57,8 @@ pub struct Lane {
     lease: Lease,
     permit: Permit,
     stopping: Arc<AtomicBool>,
+    /// Whether spans are made of its rows.
+    traced: bool,
     started: Instant,
     progress: Mutex<Progress>,
     settled: mpsc::UnboundedSender<Settled>,
@@ -106,10 +110,17 @@ impl Lane {
             lease: terms.lease,
             permit: terms.permit,
             stopping: terms.stopping,
+            traced: false,
             started: Instant::now(),
             progress: Mutex::new(progress),
             settled: terms.settled,
         }
+    }
+
+    /// The same lane, whose outcomes say which trace they belong to.
+    pub fn traced(mut self) -> Self {
+        self.traced = true;
+        self
     }
 
     pub fn rows(&self) -> &[Row] {
@@ -214,15 +225,19 @@ impl Lane {
             }
             other => Settlement::Outcome(other.clone()),
         };
+        let latency = at.saturating_duration_since(self.started);
+        let ended_at = || SystemTime::now().checked_sub(at.elapsed()).unwrap_or(row.created_at);
+        let trace = self.traced.then(|| Trace::of(row, ended_at(), latency)).flatten();
         // Nobody listens only when the process is being torn down: the lease then expires.
         let _ = self.settled.send(Settled {
             outbox_id: row.outbox_id,
             lease_token: row.lease_token,
             rail: Arc::clone(&self.rail),
             lane: Arc::clone(&self.key),
-            latency: at.saturating_duration_since(self.started),
+            latency,
             age: row.created_at.elapsed().unwrap_or_default(),
             settlement,
+            trace,
             slot,
         });
     }
@@ -345,6 +360,20 @@ mod tests {
         lane.report(0, delivered());
         lane.give_back_the_rest();
         assert_eq!(told(&mut receiver), [(1, true), (2, false)]);
+    }
+
+    #[test]
+    fn only_a_traced_lane_says_which_trace_a_row_belongs_to() {
+        for (traced, expected) in [(false, None), (true, Some("00-a-b-01"))] {
+            let (mut lane, mut receiver) = lane(true, false);
+            lane.rows[0].headers.push(("traceparent".to_owned(), "00-a-b-01".to_owned()));
+            let lane = if traced { lane.traced() } else { lane };
+            lane.report(0, delivered());
+            lane.report(1, delivered());
+            let mut trace = || receiver.try_recv().unwrap().trace.map(|trace| trace.traceparent);
+            assert_eq!(trace().as_deref(), expected);
+            assert_eq!(trace(), None, "its producer stored none");
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod lease;
 mod outcome;
 mod row;
 mod slots;
+mod trace;
 
 pub use breaker::{Breaker, BreakerState, Permit};
 pub use lane::{Lane, LaneTerms, Settled, Settlement};
@@ -16,3 +17,4 @@ pub use lease::Lease;
 pub use outcome::{Class, Failure, Outcome};
 pub use row::{DEAD_LETTERS, Row};
 pub use slots::{Slots, Taken};
+pub use trace::Trace;

@@ -1,4 +1,4 @@
-//! Ways to deliver: the only place that knows librdkafka or an HTTP client.
+//! Ways to deliver: the only place that knows librdkafka or sends a row over HTTP.
 //!
 //! A new rail is one file here, one variant of [`crate::config::RailConfig`], and one line in the
 //! conformance suite.

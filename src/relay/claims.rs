@@ -10,6 +10,7 @@ use super::RelayError;
 use super::dispatch::{Dispatcher, Terms};
 use super::quarantine;
 use super::route::Route;
+use super::trouble::Trouble;
 use super::wake::Wake;
 use crate::admin::health::Health;
 use crate::admin::metrics;
@@ -53,17 +54,25 @@ impl Claims {
     /// Claims until told to stop.
     pub(super) async fn run(&self) {
         let mut pause = FIRST_PAUSE;
+        let mut trouble = Trouble::default();
         while !self.stopping() {
             self.health.beat();
             match self.round().await {
                 Ok(round) => {
                     pause = FIRST_PAUSE;
                     self.health.connected(true);
+                    if trouble.is_over() {
+                        tracing::info!("the database answers: claiming again");
+                    }
                     self.rest(round).await;
                 }
                 Err(error) => {
                     self.health.connected(false);
-                    tracing::warn!(%error, "cannot claim; trying again");
+                    if trouble.is_news(&error) {
+                        tracing::warn!(%error, "cannot claim; trying again until it works");
+                    } else {
+                        tracing::debug!(%error, "cannot claim; trying again until it works");
+                    }
                     self.health.beat();
                     tokio::time::sleep(pause).await;
                     pause = (pause * 2).min(LONGEST_PAUSE);

@@ -15,6 +15,7 @@ use uuid::Uuid;
 use super::ledger::{self, Entry};
 use super::wake::Wake;
 use crate::admin::metrics;
+use crate::admin::spans::Spans;
 use crate::delivery::{Settled, Settlement, Taken};
 use crate::failpoint::failpoint;
 use crate::store::{OutcomeRow, Recorded, StoreError, WorkerStore, whole_seconds};
@@ -40,6 +41,8 @@ pub(super) struct Completer {
     /// After so long the leases are gone and an outcome can only be refused.
     pub(super) patience: Duration,
     pub(super) wake: Arc<Wake>,
+    /// Where spans of attempts go, if anybody wants them.
+    pub(super) spans: Option<Spans>,
 }
 
 impl Completer {
@@ -149,6 +152,9 @@ impl Completer {
                 (Some(state), _) => {
                     metrics::attempt(state);
                     ledger::measure(entry, state);
+                    if let Some(spans) = &self.spans {
+                        ledger::trace(spans, entry, state, recorded);
+                    }
                     if state == "RETRYABLE" {
                         self.wake
                             .at(Instant::now() + ledger::retry_delay(entry, recorded.attempt_no));
@@ -255,7 +261,8 @@ impl Batch {
     }
 
     fn add(&mut self, item: Settled) {
-        let Settled { outbox_id, lease_token, rail, lane, latency, age, settlement, slot } = item;
+        let Settled { outbox_id, lease_token, rail, lane, latency, age, settlement, trace, slot } =
+            item;
         match settlement {
             Settlement::Outcome(outcome) => {
                 let row = ledger::row(outbox_id, lease_token, latency, outcome);
@@ -263,7 +270,8 @@ impl Batch {
                     metrics::rail_error(&rail, code);
                 }
                 let participant_id = lane;
-                self.entries.push(Entry { row, rail, participant_id, latency, age, _slot: slot });
+                let _slot = slot;
+                self.entries.push(Entry { row, rail, participant_id, latency, age, trace, _slot });
             }
             Settlement::Release { delay } => {
                 let delay_seconds = whole_seconds(delay);

@@ -15,6 +15,7 @@ pub(super) struct Dispatcher {
     pub(super) stopping: Arc<AtomicBool>,
     settled: mpsc::UnboundedSender<Settled>,
     under_way: Mutex<Vec<Weak<Lane>>>,
+    traced: bool,
 }
 
 /// The lease that a claim brought.
@@ -25,11 +26,13 @@ pub(super) struct Terms {
 }
 
 impl Dispatcher {
-    pub(super) fn new(settled: mpsc::UnboundedSender<Settled>) -> Self {
+    /// `traced`: spans are made of what is delivered.
+    pub(super) fn new(settled: mpsc::UnboundedSender<Settled>, traced: bool) -> Self {
         Self {
             stopping: Arc::new(AtomicBool::new(false)),
             settled,
             under_way: Mutex::new(Vec::new()),
+            traced,
         }
     }
 
@@ -68,6 +71,7 @@ impl Dispatcher {
                 latency: Duration::ZERO,
                 age: Duration::ZERO,
                 settlement: Settlement::Release { delay },
+                trace: None,
                 slot: route.slots.take(1),
             });
         }
@@ -104,7 +108,8 @@ impl Dispatcher {
             stopping: Arc::clone(&self.stopping),
             settled: self.settled.clone(),
         };
-        Lane::new(rows, lane_terms)
+        let lane = Lane::new(rows, lane_terms);
+        if self.traced { lane.traced() } else { lane }
     }
 }
 

@@ -10,6 +10,7 @@ use tokio::time::{Interval, MissedTickBehavior};
 use uuid::Uuid;
 
 use super::route::Route;
+use super::trouble::Trouble;
 use super::waiting::{self, RailSign};
 use super::wake::Wake;
 use crate::admin::health::Health;
@@ -77,6 +78,7 @@ impl Housekeeping {
     async fn keep(&self, stopped: &mut watch::Receiver<()>) {
         let [mut repair, mut upkeep, mut look] =
             [REPAIR_EVERY, UPKEEP_EVERY, LOOK_EVERY].map(every);
+        let mut trouble = Trouble::default();
         loop {
             let (what, result) = tokio::select! {
                 _ = stopped.changed() => return,
@@ -84,10 +86,15 @@ impl Housekeeping {
                 _ = upkeep.tick() => ("upkeep", self.upkeep().await),
                 _ = look.tick() => ("look", self.look().await),
             };
-            if let Err(error) = result {
-                tracing::warn!(%error, what, "cannot reach the database for housekeeping");
-                // A loop that sleeps for long would not notice that the database is away, nor say so.
-                self.wake.now();
+            match result {
+                Ok(()) => drop(trouble.is_over()),
+                Err(error) => {
+                    if trouble.is_news(&error) {
+                        tracing::warn!(%error, what, "cannot reach the database for housekeeping");
+                    }
+                    // A loop that sleeps for long would not notice that the database is away, nor say so.
+                    self.wake.now();
+                }
             }
         }
     }

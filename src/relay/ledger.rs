@@ -6,8 +6,9 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use crate::admin::metrics;
-use crate::delivery::{Failure, Outcome, Taken};
-use crate::store::{OutcomeRow, whole_seconds};
+use crate::admin::spans::{Attempt, Spans};
+use crate::delivery::{Failure, Outcome, Taken, Trace};
+use crate::store::{OutcomeRow, Recorded, whole_seconds};
 
 /// An outcome that is to be written, and what is told once it is.
 #[derive(Debug)]
@@ -17,6 +18,7 @@ pub(super) struct Entry {
     pub(super) participant_id: Arc<str>,
     pub(super) latency: Duration,
     pub(super) age: Duration,
+    pub(super) trace: Option<Trace>,
     /// Given back when this is written: until then the row is under way.
     pub(super) _slot: Taken,
 }
@@ -80,6 +82,21 @@ pub(super) fn log_failure(entry: &Entry) {
     tracing::error!(outbox_id = %entry.row.outbox_id, participant_id = %entry.participant_id, rail = %entry.rail,
         error_code = entry.row.error_code, reason = entry.row.error_message,
         "FAILED: the row will not be sent again unless an operator replays it");
+}
+
+/// The attempt as the ledger has it, in the trace of the row's producer.
+pub(super) fn trace(spans: &Spans, entry: &Entry, state: &str, recorded: &Recorded) {
+    if let Some(trace) = &entry.trace {
+        spans.attempt(&Attempt {
+            trace,
+            outbox_id: entry.row.outbox_id,
+            rail: &entry.rail,
+            attempt_no: recorded.attempt_no,
+            state,
+            error_code: entry.row.error_code.as_deref(),
+            receipt: entry.row.rail_reference.as_deref(),
+        });
+    }
 }
 
 fn explain(row: &mut OutcomeRow, failure: Failure) {

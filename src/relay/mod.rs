@@ -12,6 +12,7 @@ mod ledger;
 mod quarantine;
 mod renewal;
 mod route;
+mod trouble;
 mod waiting;
 mod wake;
 mod worker_id;
@@ -26,6 +27,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use uuid::Uuid;
 
 use crate::admin::health::Health;
+use crate::admin::spans::Spans;
 use crate::config::{Config, ConfigError, Secret};
 use crate::store::{StoreError, WorkerStore};
 use claims::Claims;
@@ -84,6 +86,7 @@ impl Relay {
         config: &Config,
         scope: Scope,
         health: Arc<Health>,
+        spans: Option<Spans>,
     ) -> Result<Self, RelayError> {
         let routes = route::routes(config, &scope.rails)?;
         if routes.is_empty() {
@@ -97,13 +100,14 @@ impl Relay {
         tracing::info!(%worker_id, rails = ?routes.iter().map(|route| &*route.name).collect::<Vec<_>>(), "ready");
 
         let (settled, outcomes) = mpsc::unbounded_channel();
-        let dispatcher = Arc::new(Dispatcher::new(settled));
+        let dispatcher = Arc::new(Dispatcher::new(settled, spans.is_some()));
         let wake = Arc::new(Wake::new(Arc::clone(&health)));
         let completer = Arc::new(Completer {
             store: store.clone(),
             worker_id: Arc::clone(&worker_id),
             patience: config.relay.lease() * LEASES_OF_PATIENCE,
             wake: Arc::clone(&wake),
+            spans,
         });
         let (refused, refusals) = watch::channel(None);
         let mut background = JoinSet::new();

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use uuid::Uuid;
 
 use super::dispatch::Dispatcher;
+use super::trouble::Trouble;
 use crate::admin::metrics;
 use crate::delivery::Lane;
 use crate::store::{Renewed, WorkerStore};
@@ -23,13 +24,14 @@ pub(super) struct Renewal {
 
 impl Renewal {
     pub(super) async fn run(self) {
+        let mut trouble = Trouble::default();
         loop {
             tokio::time::sleep(self.lease / 6).await;
-            self.renew().await;
+            self.renew(&mut trouble).await;
         }
     }
 
-    async fn renew(&self) {
+    async fn renew(&self, trouble: &mut Trouble) {
         let lanes: Vec<(Arc<Lane>, Uuid, Uuid)> = self
             .dispatcher
             .under_way()
@@ -45,19 +47,25 @@ impl Renewal {
             })
             .collect();
         for lanes in lanes.chunks(AT_ONCE) {
-            self.renew_lanes(lanes).await;
+            self.renew_lanes(lanes, trouble).await;
         }
     }
 
-    async fn renew_lanes(&self, lanes: &[(Arc<Lane>, Uuid, Uuid)]) {
+    async fn renew_lanes(&self, lanes: &[(Arc<Lane>, Uuid, Uuid)], trouble: &mut Trouble) {
         let leases: Vec<(Uuid, Uuid)> = lanes.iter().map(|(_, id, token)| (*id, *token)).collect();
         let asked_at = Instant::now();
         let seconds = i32::try_from(self.lease.as_secs()).unwrap_or(i32::MAX);
         let renewed = match self.store.renew(&self.worker_id, &leases, seconds).await {
             Ok(renewed) => renewed,
             // The leases run on; a send that they do not cover is not begun.
-            Err(error) => return tracing::warn!(%error, "leases could not be renewed"),
+            Err(error) => {
+                if trouble.is_news(&error) {
+                    tracing::warn!(%error, "leases could not be renewed");
+                }
+                return;
+            }
         };
+        trouble.is_over();
         for (lane, outbox_id, _) in lanes {
             match renewed.get(outbox_id) {
                 Some(Renewed::Longer) => lane.lease().renew(asked_at, self.lease),

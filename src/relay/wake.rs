@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{Notify, watch};
 
+use super::trouble::Trouble;
 use crate::admin::health::Health;
 use crate::admin::metrics;
 use crate::config::Secret;
@@ -101,10 +102,12 @@ impl Wake {
 /// Hears notifications for as long as the process lives. While it cannot, polling finds the work.
 pub(super) async fn hear(url: Secret, wake: Arc<Wake>) {
     let mut pause = FIRST_PAUSE;
+    let mut trouble = Trouble::default();
     loop {
         match Ear::open(&url).await {
             Ok(mut ear) => {
                 pause = FIRST_PAUSE;
+                trouble.is_over();
                 // Something may have been said while nobody heard.
                 wake.now();
                 while ear.hear().await.is_ok() {
@@ -115,7 +118,10 @@ pub(super) async fn hear(url: Secret, wake: Arc<Wake>) {
                     "lost the connection that hears of new work; polling until it is back"
                 );
             }
-            Err(error) => tracing::warn!(%error, "cannot listen for new work; polling alone"),
+            Err(error) if trouble.is_news(&error) => {
+                tracing::warn!(%error, "cannot listen for new work; polling alone");
+            }
+            Err(_) => {}
         }
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(LONGEST_PAUSE);

@@ -32,7 +32,8 @@ impl Scene {
         let url = database.url_as("symphony_executor").await;
         let (setup, probes) =
             Probes::of(Setup::kafka(&database, &topic).await.and(RELAY).and(poll));
-        let bridge = setup.env("DATABASE_URL", &proxy.instead_in(&url)).run();
+        let setup = setup.env("DATABASE_URL", &proxy.instead_in(&url));
+        let bridge = setup.env("TRESTLE_LOG", "debug").run();
         probes.say(true).await;
         Self { database, topic, proxy, bridge, probes }
     }
@@ -54,7 +55,20 @@ impl Scene {
         self.probes.say(false).await;
         self.enqueue(1_000).await;
         tries_less_and_less_often(&self.bridge).await;
+        self.says_so_once();
         self.proxy.set(Mode::Pass);
+        self.bridge.logged("claiming again").await;
+    }
+
+    /// However often it tries. The connection that broke and the one that is refused are two things.
+    fn says_so_once(&self) {
+        let log = self.bridge.log();
+        let warnings: Vec<&str> =
+            log.lines().filter(|line| line.contains("\"level\":\"WARN\"")).collect();
+        for words in ["cannot claim", "housekeeping", "cannot listen"] {
+            let told = warnings.iter().filter(|line| line.contains(words)).count();
+            assert!(told <= 2, "{told} warnings of {words:?}:\n{log}");
+        }
     }
 
     /// Everything arrives, and notifications alone bring more.

@@ -6,10 +6,13 @@
 mod support;
 
 mod clients;
+mod collector;
 mod crashes;
 mod database_away;
 mod database_tls;
 mod delivery;
+mod leaks;
+mod letter_room;
 mod metrics;
 mod outages;
 mod policy_change;
@@ -22,4 +25,5 @@ mod rows;
 mod secured;
 mod shutdown;
 mod sleeping;
+mod traces;
 mod web;

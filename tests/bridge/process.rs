@@ -1,6 +1,6 @@
 //! A bridge that a test starts, stops, kills and reads the log of.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -71,7 +71,7 @@ impl Setup {
             .current_dir(folder.path())
             .env("DATABASE_URL", &self.url)
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
-            .stdout(Stdio::null())
+            .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
             .expect("the bridge starts");
@@ -89,16 +89,12 @@ pub(crate) struct Bridge {
 impl Bridge {
     fn watch(mut child: Child, folder: TempDir) -> Self {
         let log = Arc::new(Mutex::new(Vec::new()));
-        let lines = BufReader::new(child.stderr.take().expect("its stderr"));
-        let kept = Arc::clone(&log);
-        std::thread::spawn(move || {
-            for line in lines.lines().map_while(Result::ok) {
-                kept.lock().unwrap().push(line);
-            }
-        });
+        keep(child.stdout.take().expect("its stdout"), Arc::clone(&log));
+        keep(child.stderr.take().expect("its stderr"), Arc::clone(&log));
         Self { child, log, _folder: folder }
     }
 
+    /// Everything that it has written, to stderr or elsewhere.
     pub(crate) fn log(&self) -> String {
         self.log.lock().unwrap().join("\n")
     }
@@ -110,6 +106,14 @@ impl Bridge {
             .status()
             .expect("kill");
         assert!(status.success());
+    }
+
+    /// The most memory that it has had, in MB.
+    pub(crate) fn peak_mb(&self) -> usize {
+        let path = format!("/proc/{}/status", self.child.id());
+        let status = std::fs::read_to_string(path).expect("its status");
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("its peak");
+        peak.trim().trim_end_matches(" kB").parse::<usize>().expect("a number") / 1_024
     }
 
     /// Waits until it has ended.
@@ -140,6 +144,15 @@ impl Bridge {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
+}
+
+/// Remembers every line that comes out of this.
+fn keep(output: impl Read + Send + 'static, log: Arc<Mutex<Vec<String>>>) {
+    std::thread::spawn(move || {
+        for line in BufReader::new(output).lines().map_while(Result::ok) {
+            log.lock().unwrap().push(line);
+        }
+    });
 }
 
 impl Drop for Bridge {

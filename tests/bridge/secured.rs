@@ -70,7 +70,7 @@ impl Scene {
     }
 }
 
-async fn free_address() -> String {
+pub(crate) async fn free_address() -> String {
     let free = TcpListener::bind("127.0.0.1:0").await.unwrap();
     free.local_addr().unwrap().to_string()
 }
@@ -84,7 +84,7 @@ async fn breaker_shows(admin: &str) {
     }
 }
 
-async fn metrics(admin: &str) -> String {
+pub(crate) async fn metrics(admin: &str) -> String {
     let mut stream = TcpStream::connect(admin).await.unwrap();
     stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").await.unwrap();
     let mut answer = String::new();

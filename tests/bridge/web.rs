@@ -42,7 +42,7 @@ impl Bank {
         self.answer.send_replace(Some(status));
     }
 
-    fn hang(&self) {
+    pub(crate) fn hang(&self) {
         self.answer.send_replace(None);
     }
 
@@ -55,7 +55,7 @@ impl Bank {
         }
     }
 
-    fn requests(&self) -> Vec<(HeaderMap, Bytes)> {
+    pub(crate) fn requests(&self) -> Vec<(HeaderMap, Bytes)> {
         self.requests.lock().unwrap().clone()
     }
 

@@ -141,6 +141,19 @@ fn a_secret_may_be_in_a_file_that_a_variable_names() {
 }
 
 #[test]
+fn the_collector_may_come_by_opentelemetrys_own_variable() {
+    let scene = Scene::new();
+    let standard = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://u:hunter2@collector:4318");
+    let (value, from, name) = scene.value("telemetry.otlp_endpoint", &[BROKERS, standard]);
+    assert_eq!((value, from.as_str()), ("http://[redacted]@collector:4318".into(), "environment"));
+    assert_eq!(name, standard.0);
+    let own = ("TRESTLE_TELEMETRY__OTLP_ENDPOINT", "http://other:4318");
+    let (value, _, name) = scene.value("telemetry.otlp_endpoint", &[BROKERS, standard, own]);
+    assert_eq!((value, name), (own.1.into(), own.0.into()));
+    assert_eq!(scene.value("telemetry.otlp_endpoint", &[BROKERS]).1, "default");
+}
+
+#[test]
 fn the_variables_of_libpq_are_enough() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("empty.toml");

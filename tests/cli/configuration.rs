@@ -73,6 +73,12 @@ fn what_does_not_fit_together_is_refused_with_its_key() {
         (format!("{kafka}source = \"\"\n"), "`rails.sepa.source` is empty"),
         (format!("{http}bearer_token = \"\"\n"), "`rails.bank.bearer_token` is empty"),
         (format!("{http}idempotency_ttl_seconds = 30\n"), "`rails.bank.idempotency_ttl_seconds` must be more"),
+        (format!("{http}timeout_seconds = 56\n[relay]\nlease_seconds = 60\n"), "a lease of 60 s (relay.lease_seconds) covers at most 55 s"),
+        (format!("{kafka}delivery_timeout_seconds = 20\n[relay]\nlease_seconds = 20\n"), "`rails.sepa.delivery_timeout_seconds` is 20 s"),
+        (format!("{http}[relay]\nshutdown_seconds = 30\n"), "so relay.shutdown_seconds must be at least 35"),
+        (format!("{kafka}[dlq]\nrail = \"sepa\"\n"), "`dlq.topic` is missing"),
+        (format!("{http}[dlq]\nrail = \"bank\"\ntopic = \"dead\"\n"), "`dlq.rail` is \"bank\", which is neither a Kafka rail"),
+        ("[telemetry]\notlp_endpiont = \"x\"\n".to_owned(), "did you mean `telemetry.otlp_endpoint`?"),
         (kafka.replace("rails.sepa", "rails.\"a.b\"").replace("topic =", "topik ="), "did you mean `rails.a.b.topic`?"),
         (kafka.replace("rails.sepa", "rails.\"A.b\""), "`rails.A.b` is not a rail name"),
         (

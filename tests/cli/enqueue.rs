@@ -174,7 +174,7 @@ async fn a_file_enqueued_twice_doubles_nothing() {
     let first = enqueue_file(&database, &rows, &batches, 0);
     assert_eq!(first.stdout, "2500 new, 0 existing, 0 bad\n");
     let second = enqueue_file(&database, &rows, &["--json"], 0);
-    assert_eq!(second.stdout, "{\"new\":0,\"existing\":2500,\"bad\":0}\n");
+    assert_eq!(second.stdout, "{\"version\":1,\"new\":0,\"existing\":2500,\"bad\":0}\n");
     let exact = "SELECT count(*) FILTER (WHERE payload ->> 'amount' = '12345678901234567890.10') \
                  || ' of ' || count(*) FROM outbox.payment_outbox_pending";
     assert_eq!(text(&database, exact).await, "2500 of 2500");

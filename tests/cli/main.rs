@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that panics has failed")]
 
+mod away;
+mod bad_input;
+mod closed;
 mod config;
 mod configuration;
 mod dlq;

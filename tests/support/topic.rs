@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
+use rdkafka::admin::{
+    AdminClient, AdminOptions, AlterConfig, NewTopic, ResourceSpecifier, TopicReplication,
+};
 use rdkafka::client::DefaultClientContext;
 use rdkafka::config::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer};
@@ -74,6 +76,17 @@ impl Topic {
             admin(&self.brokers).create_topics([&topic], &options()).await.expect("Kafka answers");
         for result in results {
             result.expect("the topic can be created");
+        }
+    }
+
+    /// Sets how large its batches may be.
+    pub(crate) async fn limit(&self, bytes: usize) {
+        let bytes = bytes.to_string();
+        let change = AlterConfig::new(ResourceSpecifier::Topic(&self.name));
+        let change = change.set("max.message.bytes", &bytes);
+        let changed = admin(&self.brokers).alter_configs([&change], &options()).await;
+        for result in changed.expect("Kafka answers") {
+            result.expect("the topic can be changed");
         }
     }
 

@@ -152,10 +152,12 @@ fn permitted(args: &Args, preview: &Preview) -> Result<bool, CliError> {
 fn ask(preview: &Preview) -> Result<bool, CliError> {
     let failed = |source| CliError::Read { what: "the answer".to_owned(), source };
     for rail in preview.unknown_rails() {
-        eprintln!("Whether {rail}'s receiver still knows these keys is for you to make sure.");
+        output::notice(&format!(
+            "Whether {rail}'s receiver still knows these keys is for you to make sure."
+        ));
     }
-    eprint!("Replay these {} rows? [y/N] ", preview.rows.len());
-    std::io::stderr().flush().map_err(failed)?;
+    write!(std::io::stderr(), "Replay these {} rows? [y/N] ", preview.rows.len())
+        .map_err(failed)?;
     let mut answer = String::new();
     std::io::stdin().read_line(&mut answer).map_err(failed)?;
     Ok(is_yes(&answer))
@@ -174,7 +176,7 @@ fn report(args: &Args, preview: &Preview, progress: &Progress) -> Result<(), Cli
         return output::line("This was the preview: nothing was replayed.");
     }
     for Refused { outbox_id, why } in refused {
-        eprintln!("{outbox_id} was not replayed: {}", output::printable(why));
+        output::notice(&format!("{outbox_id} was not replayed: {}", output::printable(why)));
     }
     let rows = replayed.iter().map(|done| {
         let Done { participant_id, rail_type, replayed, .. } = done;

@@ -45,7 +45,7 @@ pub(super) async fn enqueue(args: Args, config: &Config) -> Result<(), CliError>
 fn show(row: Enqueued, json: bool) -> Result<(), CliError> {
     let Enqueued { outbox_id, sequence_id, is_new } = row;
     if json {
-        return output::json(&Answer { outbox_id, sequence_id, is_new });
+        return output::document(&Answer { outbox_id, sequence_id, is_new });
     }
     let age = if is_new { "new" } else { "existing" };
     output::line(&format!("outbox_id {outbox_id}, sequence_id {sequence_id}, {age}"))

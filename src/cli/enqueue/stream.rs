@@ -102,7 +102,7 @@ impl Session<'_> {
 
     fn bad(&mut self, line_no: u64, reason: &str) {
         self.summary.bad += 1;
-        self.progress.suspend(|| eprintln!("line {line_no}: {reason}"));
+        self.progress.suspend(|| output::notice(&format!("line {line_no}: {reason}")));
     }
 
     /// Each batch is a transaction of its own: what is done stays done.
@@ -134,7 +134,7 @@ impl Session<'_> {
         self.progress.finish_and_clear();
         let Summary { new, existing, bad } = self.summary;
         if json {
-            output::json(&self.summary)?;
+            output::document(&self.summary)?;
         } else {
             output::line(&format!("{new} new, {existing} existing, {bad} bad"))?;
         }

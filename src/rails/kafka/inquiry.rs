@@ -11,7 +11,7 @@ use rdkafka::admin::{AdminClient, AdminOptions, ResourceSpecifier};
 use rdkafka::config::FromClientConfigAndContext;
 use rdkafka::metadata::Metadata;
 use rdkafka::types::{RDKafkaErrorCode as Code, RDKafkaRespErr};
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
 use super::callbacks::Log;
 use super::carrier::Carrier;
@@ -19,7 +19,7 @@ use super::courier::Courier;
 use super::settings::Settings;
 use super::state::Found;
 
-const LIMIT: &str = "max.message.bytes";
+pub(super) const LIMIT: &str = "max.message.bytes";
 
 /// Answers one question after the other until the courier is gone. One thread is enough: what
 /// takes long concerns the whole cluster.
@@ -73,7 +73,8 @@ fn answer(
         Ok(Found { partitions, limit, .. }) => {
             info!(rail = &*settings.log.rail, %topic, partitions, limit, "the topic is there");
         }
-        Err(code) => warn!(rail = &*settings.log.rail, %topic, "the topic cannot be used: {code}"),
+        // The breaker warns of it, once.
+        Err(code) => debug!(rail = &*settings.log.rail, %topic, "the topic cannot be used: {code}"),
     }
     courier.answer(topic, answer);
     silent
@@ -111,7 +112,8 @@ fn limit(settings: &Settings, topic: &str, admin: &mut Option<AdminClient<Log>>)
     found
 }
 
-fn ask_limit(
+/// Where it cannot be read, the caller decides who needs to know.
+pub(super) fn ask_limit(
     settings: &Settings,
     topic: &str,
     admin: &mut Option<AdminClient<Log>>,

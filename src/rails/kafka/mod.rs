@@ -15,6 +15,7 @@ mod courier;
 mod hand_over;
 mod headers;
 mod inquiry;
+mod letter_room;
 mod properties;
 mod redact;
 mod refused;
@@ -56,7 +57,9 @@ impl KafkaRail {
     /// The rail that carries dead letters: same brokers and properties, but all go to `topic`.
     pub fn for_dead_letters(config: &KafkaRailConfig, topic: &str) -> Result<Self, ConfigError> {
         let topics = Topics::fixed("dlq.topic", topic)?;
-        Self::make(DEAD_LETTERS, DEAD_LETTERS, config, topics)
+        let rail = Self::make(DEAD_LETTERS, DEAD_LETTERS, config, topics)?;
+        letter_room::look(Arc::clone(&rail.courier.settings), topic, config);
+        Ok(rail)
     }
 
     fn make(
