@@ -7,6 +7,7 @@ mod breaker;
 mod lane;
 mod lease;
 mod outcome;
+mod place;
 mod row;
 mod slots;
 
@@ -14,5 +15,6 @@ pub use breaker::{Breaker, BreakerState, Permit};
 pub use lane::{Lane, LaneTerms, Settled, Settlement};
 pub use lease::Lease;
 pub use outcome::{Class, Failure, Outcome};
+pub use place::Place;
 pub use row::{DEAD_LETTERS, Row};
 pub use slots::{Slots, Taken};

@@ -19,3 +19,6 @@ mod status;
 mod support;
 mod tls;
 mod trace;
+mod verify;
+mod verify_bad_input;
+mod verify_scene;

@@ -1,14 +1,14 @@
 //! A Kafka topic of a test's own.
 
 use std::collections::HashMap;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
 use rdkafka::client::DefaultClientContext;
 use rdkafka::config::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::message::{Header, Headers, Message, OwnedHeaders};
-use rdkafka::producer::{FutureProducer, FutureRecord};
+use rdkafka::producer::{FutureProducer, FutureRecord, Producer};
 use rdkafka::{Offset, TopicPartitionList};
 use uuid::Uuid;
 
@@ -88,6 +88,40 @@ impl Topic {
             let record = FutureRecord::to(&self.name).key(*key).payload(*value);
             producer.send(record, PATIENCE).await.expect("the broker takes the record");
         }
+    }
+
+    /// Writes records that look as if they had been written so long ago.
+    pub(crate) async fn produce_at(&self, records: &[(&str, &str)], ago: Duration) {
+        let producer: FutureProducer = client(&self.brokers).create().expect("a producer");
+        let at = (SystemTime::now() - ago).duration_since(SystemTime::UNIX_EPOCH).unwrap();
+        for (key, value) in records {
+            let record = FutureRecord::to(&self.name).key(*key).payload(*value);
+            let record = record.timestamp(at.as_millis().try_into().unwrap());
+            producer.send(record, PATIENCE).await.expect("the broker takes the record");
+        }
+    }
+
+    /// Writes records in a transaction, and takes it back.
+    pub(crate) async fn produce_aborted(&self, records: &[(&str, &str)]) {
+        let mut config = client(&self.brokers);
+        let producer: FutureProducer =
+            config.set("transactional.id", &self.name).create().expect("a producer");
+        producer.init_transactions(PATIENCE).expect("transactions");
+        producer.begin_transaction().expect("a transaction");
+        for (key, value) in records {
+            let record = FutureRecord::to(&self.name).key(*key).payload(*value);
+            producer.send(record, PATIENCE).await.expect("the broker takes the record");
+        }
+        producer.abort_transaction(PATIENCE).expect("it is taken back");
+    }
+
+    /// Deletes what is before this offset, as retention does.
+    pub(crate) async fn delete_before(&self, partition: i32, offset: i64) {
+        let mut list = TopicPartitionList::new();
+        let before = Offset::Offset(offset);
+        list.add_partition_offset(&self.name, partition, before).expect("an offset");
+        let deleted = admin(&self.brokers).delete_records(&list, &options()).await;
+        deleted.expect("records can be deleted");
     }
 
     /// Writes records once more, each into its partition, with the same key, value and headers.

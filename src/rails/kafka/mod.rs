@@ -4,7 +4,8 @@
 //! `carrier` (a producer and its thread) of the moment, replaces it (`succession`) and asks about a
 //! topic (`inquiry`) before it is first used; `hand_over` makes records of rows; `callbacks` report
 //! what became of them. `topics`, `headers`, `size`, `classify` with `codes`, and `properties` with
-//! `refused` are decisions without a client, for any way to deliver to Kafka.
+//! `refused` are decisions without a client, for any way to deliver to Kafka. `reader` reads a topic
+//! from end to end, for `trestle verify`, with a `witness` that remembers why no broker answers.
 
 mod acquaintance;
 mod callbacks;
@@ -16,6 +17,7 @@ mod hand_over;
 mod headers;
 mod inquiry;
 mod properties;
+mod reader;
 mod redact;
 mod refused;
 mod settings;
@@ -26,6 +28,7 @@ mod succession;
 mod testing;
 mod topics;
 mod under_way;
+mod witness;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -38,6 +41,7 @@ use super::Rail;
 use crate::config::{ConfigError, KafkaRailConfig};
 use crate::delivery::{DEAD_LETTERS, Failure, Lane, Row};
 use courier::Courier;
+pub use reader::{ReadError, Reader, Record, Span};
 use settings::Settings;
 use topics::Topics;
 
@@ -79,6 +83,11 @@ impl KafkaRail {
         courier.open().map_err(|error| wrong(redacted(error)))?;
         Ok(Self { courier, only_destination })
     }
+}
+
+/// The topic of rows that name none, unless it depends on the tenant.
+pub fn usual_topic(rail: &str, config: &KafkaRailConfig) -> Result<Option<String>, ConfigError> {
+    Ok(Topics::new(rail, config)?.usual().map(str::to_owned))
 }
 
 fn destination(rail: &str, topic: &str) -> Arc<str> {

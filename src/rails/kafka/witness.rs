@@ -1,0 +1,77 @@
+//! Remembers why no broker answers, for clients that only read or ask.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rdkafka::client::ClientContext;
+use rdkafka::config::RDKafkaLogLevel;
+use rdkafka::consumer::ConsumerContext;
+use rdkafka::error::KafkaError;
+use rdkafka::types::RDKafkaErrorCode as Code;
+
+use super::callbacks::{Log, telling};
+use super::classify::error_code;
+
+/// The context of such a client.
+pub(super) struct Witness {
+    log: Log,
+    seen: Mutex<Seen>,
+}
+
+#[derive(Default)]
+struct Seen {
+    trouble: Option<(Code, String)>,
+    /// No broker is left that could answer.
+    all_down: bool,
+}
+
+impl Witness {
+    pub(super) fn new(log: Log) -> Self {
+        Self { log, seen: Mutex::default() }
+    }
+
+    /// What librdkafka last said, with our code for it; `code` is what its call failed with.
+    pub(super) fn why(&self, code: Code) -> String {
+        match &self.seen().trouble {
+            Some((told, reason)) => format!("{}: {reason}", error_code(*told)),
+            None => format!("{}: {code}", error_code(code)),
+        }
+    }
+
+    pub(super) fn all_down(&self) -> bool {
+        self.seen().all_down
+    }
+
+    /// Something came: what was wrong before is over.
+    pub(super) fn forget(&self) {
+        *self.seen() = Seen::default();
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ClientContext for Witness {
+    fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
+        self.log.log(level, facility, message);
+    }
+
+    fn error(&self, error: KafkaError, reason: &str) {
+        let mut seen = self.seen();
+        match error.rdkafka_error_code() {
+            // It follows the error of the last broker and says less.
+            Some(Code::AllBrokersDown) => seen.all_down = true,
+            Some(code) => {
+                let reason = self.log.redactor.redact(reason);
+                seen.trouble = Some((telling(code, &reason), reason));
+            }
+            None => {}
+        }
+        drop(seen);
+        self.log.error(error, reason);
+    }
+
+    fn stats_raw(&self, _statistics: &[u8]) {}
+}
+
+impl ConsumerContext for Witness {}
