@@ -32,6 +32,8 @@ pub(super) enum CliError {
     Read(#[from] ReadError),
     #[error("the topic and the ledger do not agree")]
     Disagreement,
+    #[error("{failed} of the checks failed")]
+    Unhealthy { failed: usize },
     #[error(
         "other policies are in force: put these in force with `trestle policies --apply --reason …`"
     )]

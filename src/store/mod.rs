@@ -7,6 +7,7 @@ mod connect;
 mod deliveries;
 mod enqueue;
 mod error;
+mod examination;
 mod failures;
 mod lanes;
 mod listen;
@@ -27,6 +28,9 @@ pub use connect::target;
 pub use deliveries::{Deliveries, Delivery, DeliveryFilter, Fate};
 pub use enqueue::{BatchRow, Enqueued, NewRow};
 pub use error::{ServerError, StoreError};
+pub use examination::{
+    LedgerHealth, OldTransaction, Protection, Rights, Server, hears, protection,
+};
 pub use failures::{FailureFilter, FailureStatus};
 pub use lanes::{LaneFilter, LaneStatus};
 pub use listen::{Ear, SleepKey};

@@ -5,7 +5,8 @@
 //! topic (`inquiry`) before it is first used; `hand_over` makes records of rows; `callbacks` report
 //! what became of them. `topics`, `headers`, `size`, `classify` with `codes`, and `properties` with
 //! `refused` are decisions without a client, for any way to deliver to Kafka. `reader` reads a topic
-//! from end to end, for `trestle verify`, with a `witness` that remembers why no broker answers.
+//! from end to end, for `trestle verify`, and `examination` asks what `trestle doctor` wants to know, with a
+//! `witness` that remembers why no broker answers.
 
 mod acquaintance;
 mod callbacks;
@@ -13,6 +14,7 @@ mod carrier;
 mod classify;
 mod codes;
 mod courier;
+mod examination;
 mod hand_over;
 mod headers;
 mod inquiry;
@@ -41,6 +43,7 @@ use super::Rail;
 use crate::config::{ConfigError, KafkaRailConfig};
 use crate::delivery::{DEAD_LETTERS, Failure, Lane, Row};
 use courier::Courier;
+pub use examination::{Cluster, TopicFacts, TopicSettings, Trouble, examine};
 pub use reader::{ReadError, Reader, Record, Span};
 use settings::Settings;
 use topics::Topics;
@@ -83,6 +86,12 @@ impl KafkaRail {
         courier.open().map_err(|error| wrong(redacted(error)))?;
         Ok(Self { courier, only_destination })
     }
+}
+
+/// Every topic that is known by name: the usual one first, unless it depends on the tenant.
+pub fn known_topics(rail: &str, config: &KafkaRailConfig) -> Result<Vec<String>, ConfigError> {
+    let usual = usual_topic(rail, config)?;
+    Ok(usual.into_iter().chain(config.topics.iter().cloned()).collect())
 }
 
 /// The topic of rows that name none, unless it depends on the tenant.

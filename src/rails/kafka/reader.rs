@@ -7,13 +7,14 @@ use rdkafka::config::FromClientConfigAndContext;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::KafkaError;
 use rdkafka::message::{BorrowedMessage, Headers as _, Message};
-use rdkafka::types::{RDKafkaErrorCode as Code, RDKafkaRespErr};
+use rdkafka::types::RDKafkaErrorCode as Code;
 use rdkafka::{Offset, TopicPartitionList};
 use thiserror::Error;
 use uuid::Uuid;
 
 use super::callbacks::Log;
 use super::headers::rail_type;
+use super::inquiry::found;
 use super::properties::Properties;
 use super::redact::Redactor;
 use super::topics::check_name;
@@ -159,17 +160,7 @@ impl Reader {
 
     fn spans(&self) -> Result<Vec<Span>, KafkaError> {
         let metadata = self.consumer.fetch_metadata(Some(&self.topic), QUESTION)?;
-        let topic = metadata.topics().iter().find(|found| found.name() == self.topic);
-        let topic = topic.ok_or(KafkaError::MetadataFetch(Code::UnknownTopicOrPartition))?;
-        match topic.error() {
-            Some(error) if error != RDKafkaRespErr::RD_KAFKA_RESP_ERR_NO_ERROR => {
-                return Err(KafkaError::MetadataFetch(error.into()));
-            }
-            _ if topic.partitions().is_empty() => {
-                return Err(KafkaError::MetadataFetch(Code::UnknownTopicOrPartition));
-            }
-            _ => {}
-        }
+        let topic = found(&metadata, &self.topic).map_err(KafkaError::MetadataFetch)?;
         let span = |partition| {
             let marks = self.consumer.fetch_watermarks(&self.topic, partition, QUESTION);
             marks.map(|(start, end)| Span { partition, start, end })

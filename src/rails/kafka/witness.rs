@@ -6,6 +6,7 @@ use rdkafka::client::ClientContext;
 use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::consumer::ConsumerContext;
 use rdkafka::error::KafkaError;
+use rdkafka::producer::{DeliveryResult, ProducerContext};
 use rdkafka::types::RDKafkaErrorCode as Code;
 
 use super::callbacks::{Log, telling};
@@ -22,6 +23,7 @@ struct Seen {
     trouble: Option<(Code, String)>,
     /// No broker is left that could answer.
     all_down: bool,
+    admitted: bool,
 }
 
 impl Witness {
@@ -29,12 +31,22 @@ impl Witness {
         Self { log, seen: Mutex::default() }
     }
 
-    /// What librdkafka last said, with our code for it; `code` is what its call failed with.
-    pub(super) fn why(&self, code: Code) -> String {
+    /// What librdkafka last said, and our code for it; `code` is what its call failed with.
+    pub(super) fn told(&self, code: Code) -> (String, String) {
         match &self.seen().trouble {
-            Some((told, reason)) => format!("{}: {reason}", error_code(*told)),
-            None => format!("{}: {code}", error_code(code)),
+            Some((told, reason)) => (error_code(*told), reason.clone()),
+            None => (error_code(code), code.to_string()),
         }
+    }
+
+    pub(super) fn why(&self, code: Code) -> String {
+        let (code, reason) = self.told(code);
+        format!("{code}: {reason}")
+    }
+
+    /// Whether a producer has the number without which it cannot write.
+    pub(super) fn is_admitted(&self) -> bool {
+        self.seen().admitted
     }
 
     pub(super) fn all_down(&self) -> bool {
@@ -71,7 +83,17 @@ impl ClientContext for Witness {
         self.log.error(error, reason);
     }
 
-    fn stats_raw(&self, _statistics: &[u8]) {}
+    fn stats_raw(&self, statistics: &[u8]) {
+        let statistics: serde_json::Value = serde_json::from_slice(statistics).unwrap_or_default();
+        self.seen().admitted |= statistics["eos"]["idemp_state"] == "Assigned";
+    }
 }
 
 impl ConsumerContext for Witness {}
+
+impl ProducerContext for Witness {
+    type DeliveryOpaque = ();
+
+    /// It writes nothing.
+    fn delivery(&self, _result: &DeliveryResult<'_>, _opaque: ()) {}
+}
