@@ -189,7 +189,9 @@ async fn rows_that_are_archived_are_not_compared() {
     scene.database.advance(std::time::Duration::from_secs(20 * 86_400)).await;
     // A pass notes that a partition is over; a later one archives it, when no older transaction is open.
     let archived = "SELECT count(*) FROM outbox.run_outbox_upkeep() WHERE action = 'archived' AND partition_name ~ 'attempts'";
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(30);
     while scene.client.query_one(archived, &[]).await.unwrap().get::<_, i64>(0) == 0 {
+        assert!(std::time::Instant::now() < until, "it is never archived");
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
     let report = scene.report(&[], 0).await;

@@ -46,6 +46,17 @@ impl Topic {
         topic
     }
 
+    /// With one partition and these settings.
+    pub(crate) async fn with_settings(settings: &[(&str, &str)]) -> Self {
+        let mut topic = Self::unmade();
+        topic.partitions = 1;
+        let new = NewTopic::new(&topic.name, 1, TopicReplication::Fixed(1));
+        let new = settings.iter().fold(new, |new, (name, value)| new.set(name, value));
+        let made = admin(&topic.brokers).create_topics([&new], &options()).await;
+        assert!(made.expect("Kafka answers").iter().all(Result::is_ok));
+        topic
+    }
+
     /// With one partition, on another broker than the usual one.
     pub(crate) async fn on(brokers: &str) -> Self {
         let mut topic = Self::unmade_on(brokers.to_owned());

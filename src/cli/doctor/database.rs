@@ -74,18 +74,14 @@ async fn look(
 async fn policies_in_force(config: &Config, store: &Store) -> Result<Check, StoreError> {
     let configured = relay::policies(config);
     let asked = match &config.database.url {
-        Some(url) => {
-            WorkerStore::new(url, config.relay.lease())?.check_policies(&configured).await
-        }
+        Some(url) => WorkerStore::new(url, config.relay.lease())?.check_policies(&configured).await,
         None => Ok(()),
     };
     match (asked, &configured) {
         (Ok(()), _) => Ok(ledger::policies(&[])),
         (Err(StoreError::Forbidden(_)), serde_json::Value::Object(configured)) => {
             match store.rail_policies().await {
-                Ok(in_force) => {
-                    Ok(ledger::policies(&policies::differences(&in_force, configured)))
-                }
+                Ok(in_force) => Ok(ledger::policies(&policies::differences(&in_force, configured))),
                 Err(StoreError::Forbidden(_)) => {
                     Ok(Check::skip("outbox policies", "not for this user to see"))
                 }
@@ -120,8 +116,6 @@ async fn listening(config: &Config) -> Check {
             format!("no notification comes through {key}: it goes through a transaction pooler"),
             "set database.listen_url to a direct connection, or relay.listen = false",
         ),
-        Err(error) => {
-            Check::fail(name, format!("{key}: {error}"), format!("correct {key}"))
-        }
+        Err(error) => Check::fail(name, format!("{key}: {error}"), format!("correct {key}")),
     }
 }

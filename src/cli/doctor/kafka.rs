@@ -212,7 +212,8 @@ fn setting_checks(
     alter: &impl Fn(&str) -> String,
 ) -> Vec<Check> {
     let mut checks = Vec::new();
-    let mut warn = |found: String, setting: &str| checks.push(Check::warn(name, found, alter(setting)));
+    let mut warn =
+        |found: String, setting: &str| checks.push(Check::warn(name, found, alter(setting)));
     if settings.cleanup_policy.contains("compact") {
         let found = "it is compacted: of each participant only the newest record is kept";
         warn(found.to_owned(), "cleanup.policy=delete");

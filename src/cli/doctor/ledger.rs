@@ -15,7 +15,7 @@ pub(super) fn schema(status: Result<Status, MigrateError>, has_outbox: bool) -> 
         _ if !has_outbox => Check::fail(name, "there is no outbox in this database", MIGRATE),
         // The catalogues do not tell, and what is missing shows elsewhere.
         Err(MigrateError::MissingRights(_)) => {
-            Check::skip(name, "not for this user to see; the operator's is told")
+            Check::skip(name, "not for this user to see: ask as an operator")
         }
         Err(error) => Check::fail(name, error.to_string(), "see what the message says"),
         Ok(status) => match status.check_compatible() {
@@ -42,9 +42,7 @@ pub(super) fn partitions(health: &LedgerHealth) -> Vec<Check> {
         checks.push(Check::fail(name, found, "trestle retention    (then see docs/retention.md)"));
     }
     checks.push(match health.seconds_ahead {
-        Some(ahead) if ahead >= DAY => {
-            Check::ok(name, format!("made ahead for {}", age(ahead)))
-        }
+        Some(ahead) if ahead >= DAY => Check::ok(name, format!("made ahead for {}", age(ahead))),
         Some(ahead) => {
             let left = if ahead > 0 { age(ahead) } else { "nothing".to_owned() };
             let found = format!("made ahead for {left}: no bridge does the upkeep");

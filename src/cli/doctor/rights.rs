@@ -38,7 +38,8 @@ pub(super) fn enough(user: &str, rights: &Rights, has_rails: bool, forbidden: &[
         return Check::fail(name, found, format!("GRANT {EXECUTOR} TO {user};"));
     }
     if groups.is_empty() && !rights.superuser {
-        let mend = format!("GRANT {EXECUTOR} TO {user};  (or symphony_operator, _readonly, _ingest)");
+        let mend =
+            format!("GRANT {EXECUTOR} TO {user};  (or symphony_operator, _readonly, _ingest)");
         return Check::fail(name, format!("{user} is in none of the groups"), mend);
     }
     let use_ = if has_rails { "for a bridge" } else { "for commands; no rail is configured" };
@@ -73,8 +74,7 @@ pub(super) fn too_many(user: &str, rights: &Rights) -> Vec<Check> {
         fail(found, format!("ALTER ROLE {user} NOREPLICATION NOBYPASSRLS;"));
     }
     if !rights.public_functions.is_empty() {
-        let found =
-            format!("everybody may call {}", rights.public_functions.join(", "));
+        let found = format!("everybody may call {}", rights.public_functions.join(", "));
         fail(found, "REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA outbox FROM PUBLIC;".to_owned());
     }
     checks.extend(both(user, rights));

@@ -30,9 +30,7 @@ pub(super) fn tls(server: &Server, protection: &Protection) -> Check {
             format!("{version}, but nobody looks at the certificate (sslmode={sslmode})"),
             MEND_TLS,
         ),
-        (false, _) => {
-            Check::warn(name, format!("not encrypted (sslmode={sslmode})"), MEND_TLS)
-        }
+        (false, _) => Check::warn(name, format!("not encrypted (sslmode={sslmode})"), MEND_TLS),
     }
 }
 
@@ -56,8 +54,7 @@ pub(super) fn writable(server: &Server) -> Check {
         return Check::fail(name, "this server is a standby", mend);
     }
     if server.read_only {
-        let mend =
-            format!("ALTER ROLE {} SET default_transaction_read_only = off;", server.user);
+        let mend = format!("ALTER ROLE {} SET default_transaction_read_only = off;", server.user);
         return Check::fail(name, "transactions are read-only by default", mend);
     }
     Check::ok(name, "yes")
@@ -168,7 +165,10 @@ mod tests {
 
     #[test]
     fn a_clock_that_is_off_is_told_and_one_that_is_far_off_fails() {
-        assert_eq!([clock(2.0), clock(-31.0)].map(|check| check.verdict), [Verdict::Warn, Verdict::Fail]);
+        assert_eq!(
+            [clock(2.0), clock(-31.0)].map(|check| check.verdict),
+            [Verdict::Warn, Verdict::Fail]
+        );
         assert_eq!(clock(-31.0).found, "31.0 s behind this machine's");
     }
 }

@@ -36,7 +36,8 @@ fn text(checks: &[Check], failed: usize, warned: usize) -> String {
     let mut lines = vec![output::table_text(["", "CHECK", "FOUND"], rows)];
     for check in checks {
         let Some(mend) = &check.mend else { continue };
-        lines.push(format!("\n{} {}: to mend it,", check.verdict.word(), check.check));
+        lines.push(String::new());
+        lines.extend(wrapped(&format!("{} {}: to mend it,", check.verdict.word(), check.check)));
         lines.extend(wrapped(mend).into_iter().map(|line| format!("  {line}")));
     }
     lines.push(format!("\n{} checks, {failed} failed, {warned} warnings", checks.len()));

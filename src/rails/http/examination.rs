@@ -75,7 +75,11 @@ async fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, Obstacle> {
     match tokio::time::timeout(STEP, tokio::net::lookup_host((host, port))).await {
         Ok(Ok(addresses)) => {
             let addresses: Vec<_> = addresses.collect();
-            if addresses.is_empty() { Err(obstacle("no address".to_owned())) } else { Ok(addresses) }
+            if addresses.is_empty() {
+                Err(obstacle("no address".to_owned()))
+            } else {
+                Ok(addresses)
+            }
         }
         Ok(Err(error)) => Err(obstacle(error.to_string())),
         Err(_) => Err(obstacle(format!("no answer within {} s", STEP.as_secs()))),
@@ -108,9 +112,7 @@ async fn shake_hands(
         Err(_) => return Err(format!("no answer within {} s", STEP.as_secs())),
     };
     let shown = stream.get_ref().1.peer_certificates().and_then(<[_]>::first).cloned();
-    if let Ok(Err(error)) =
-        tokio::time::timeout(SECOND_THOUGHTS, stream.read(&mut [0])).await
-    {
+    if let Ok(Err(error)) = tokio::time::timeout(SECOND_THOUGHTS, stream.read(&mut [0])).await {
         return Err(format!("it ended the connection: {error}"));
     }
     let days = shown.as_ref().and_then(days_left_of);

@@ -19,7 +19,7 @@ use super::witness::Witness;
 use crate::config::{ConfigError, KafkaRailConfig};
 
 /// How long one question may take.
-const QUESTION: Duration = Duration::from_secs(10);
+const QUESTION: Duration = Duration::from_secs(5);
 /// How long a producer may take to become one that may write.
 const ADMISSION: Duration = Duration::from_secs(5);
 /// librdkafka's default.
@@ -95,8 +95,7 @@ impl Examiner {
         // Its statistics say when it has been let in.
         config.set("statistics.interval.ms", "100");
         let witness = Witness::new(log.clone());
-        let producer =
-            BaseProducer::from_config_and_context(&config, witness).map_err(trouble)?;
+        let producer = BaseProducer::from_config_and_context(&config, witness).map_err(trouble)?;
         let admin = AdminClient::from_config_and_context(&properties.admin(), log.clone());
         let protocol = config.get("security.protocol").unwrap_or("plaintext").to_uppercase();
         let message_bytes = config.get("message.max.bytes").and_then(|bytes| bytes.parse().ok());
@@ -128,8 +127,7 @@ impl Examiner {
     fn metadata(&self, topic: Option<&str>) -> Result<Metadata, Trouble> {
         let metadata = self.producer.client().fetch_metadata(topic, QUESTION);
         metadata.map_err(|error| {
-            // What librdkafka has said meanwhile waits to be heard.
-            self.producer.poll(Duration::from_millis(10));
+            self.producer.context().listen(|timeout| self.producer.poll(timeout));
             self.trouble(error.rdkafka_error_code().unwrap_or(Code::BrokerTransportFailure))
         })
     }
@@ -156,7 +154,8 @@ impl Examiner {
             cleanup_policy: value("cleanup.policy")?,
             retention_ms: value("retention.ms")?.parse().ok()?,
             max_message_bytes: value("max.message.bytes")?.parse().ok()?,
-            unclean_election: value("unclean.leader.election.enable").is_some_and(|on| on == "true"),
+            unclean_election: value("unclean.leader.election.enable")
+                .is_some_and(|on| on == "true"),
         })
     }
 

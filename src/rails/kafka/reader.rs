@@ -22,7 +22,7 @@ use super::witness::Witness;
 use crate::config::{ConfigError, KafkaRailConfig};
 
 /// How long one question may take.
-const QUESTION: Duration = Duration::from_secs(10);
+const QUESTION: Duration = Duration::from_secs(5);
 /// How long nothing may come while there is something to read; and while no broker is there at all.
 const SILENCE: Duration = Duration::from_secs(30);
 const ALONE: Duration = Duration::from_secs(5);
@@ -205,10 +205,10 @@ impl Reader {
         ReadError::Silent { topic, brokers, read, why }
     }
 
-    /// What librdkafka has said meanwhile waits to be heard.
     fn why(&self, error: &KafkaError) -> String {
-        while self.consumer.poll(Duration::ZERO).is_some() {}
-        self.consumer.context().why(error.rdkafka_error_code().unwrap_or(Code::Unknown))
+        let witness = self.consumer.context();
+        witness.listen(|timeout| drop(self.consumer.poll(timeout)));
+        witness.why(error.rdkafka_error_code().unwrap_or(Code::Unknown))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Remembers why no broker answers, for clients that only read or ask.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use rdkafka::client::ClientContext;
 use rdkafka::config::RDKafkaLogLevel;
@@ -11,6 +12,9 @@ use rdkafka::types::RDKafkaErrorCode as Code;
 
 use super::callbacks::{Log, telling};
 use super::classify::error_code;
+
+/// How long is waited for a reason that may not come.
+const HEARING: Duration = Duration::from_millis(300);
 
 /// The context of such a client.
 pub(super) struct Witness {
@@ -29,6 +33,15 @@ struct Seen {
 impl Witness {
     pub(super) fn new(log: Log) -> Self {
         Self { log, seen: Mutex::default() }
+    }
+
+    /// Waits until librdkafka has said why something failed: that reaches us by `poll` alone. Not
+    /// every failure has such a reason.
+    pub(super) fn listen(&self, mut poll: impl FnMut(Duration)) {
+        let until = Instant::now() + HEARING;
+        while self.seen().trouble.is_none() && Instant::now() < until {
+            poll(HEARING / 30);
+        }
     }
 
     /// What librdkafka last said, and our code for it; `code` is what its call failed with.
