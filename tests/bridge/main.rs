@@ -20,4 +20,5 @@ mod rows;
 mod secured;
 mod shutdown;
 mod sleeping;
+mod verified;
 mod web;

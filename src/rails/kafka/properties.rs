@@ -42,8 +42,9 @@ const READING: &[(&str, &str)] = &[
     ("enable.partition.eof", "true"),
     // Where retention deletes what is about to be read, what is left is read.
     ("auto.offset.reset", "earliest"),
-    ("queued.max.messages.kbytes", "16384"),
-    ("fetch.max.bytes", "8388608"),
+    ("queued.max.messages.kbytes", "4096"),
+    ("fetch.max.bytes", "4194304"),
+    ("max.partition.fetch.bytes", "524288"),
 ];
 
 /// What a producer's batches may look like, as far as the topics demand it.
