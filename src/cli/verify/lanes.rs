@@ -1,8 +1,9 @@
 //! The lanes that a topic has, and how far each has come.
 
 use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher as _, RandomState};
 
-use indexmap::IndexMap;
+use hashbrown::HashTable;
 
 /// No name of a participant or a rail has it.
 const BETWEEN: char = '\0';
@@ -17,40 +18,47 @@ pub(super) enum Step {
 }
 
 struct Lane {
+    /// Where its name ends in the text of all names; it begins where the one before ends.
+    name_ends: usize,
     partition: i32,
     last: i64,
 }
 
-/// Lanes by number: a record keeps four bytes of its lane.
+/// Lanes by number: a record keeps four bytes of its lane. There may be a million of them, so their
+/// names are one text, and the table has nothing but numbers.
 #[derive(Default)]
 pub(super) struct Lanes {
-    known: IndexMap<Box<str>, Lane>,
+    names: String,
+    known: Vec<Lane>,
+    table: HashTable<u32>,
+    hashes: RandomState,
     /// Lanes that are in other partitions too, and how far they have come there.
     elsewhere: HashMap<(u32, i32), i64>,
     spread: HashSet<u32>,
-    name: String,
 }
 
 impl Lanes {
     /// The number of a lane, whether it was known or not.
     pub(super) fn number(&mut self, participant_id: &str, rail_type: &str, partition: i32) -> u32 {
-        self.name.clear();
-        self.name.extend([participant_id, BETWEEN.encode_utf8(&mut [0]), rail_type]);
-        let number = match self.known.get_index_of(self.name.as_str()) {
-            Some(number) => number,
-            None => {
-                let lane = Lane { partition, last: i64::MIN };
-                self.known.insert_full(self.name.as_str().into(), lane).0
-            }
-        };
-        u32::try_from(number).unwrap_or(u32::MAX)
+        let start = self.names.len();
+        self.names.extend([participant_id, BETWEEN.encode_utf8(&mut [0]), rail_type]);
+        let Self { names, known, table, hashes, .. } = self;
+        let name = &names[start..];
+        let is_it = |number: &u32| name_of(names, known, *number) == name;
+        if let Some(number) = table.find(hashes.hash_one(name), is_it).copied() {
+            self.names.truncate(start);
+            return number;
+        }
+        let number = u32::try_from(known.len()).unwrap_or(u32::MAX);
+        known.push(Lane { name_ends: names.len(), partition, last: i64::MIN });
+        let hash = |number: &u32| hashes.hash_one(name_of(names, known, *number));
+        table.insert_unique(hash(&number), number, hash);
+        number
     }
 
     /// The next record of a lane. Order is that of a partition: between two there is none.
     pub(super) fn step(&mut self, number: u32, partition: i32, sequence_id: i64) -> Step {
-        let Some((_, lane)) = self.known.get_index_mut(number as usize) else {
-            return Step::Forward;
-        };
+        let Some(lane) = self.known.get_mut(number as usize) else { return Step::Forward };
         let last = if lane.partition == partition {
             &mut lane.last
         } else {
@@ -69,14 +77,20 @@ impl Lanes {
 
     /// Participant and rail.
     pub(super) fn name(&self, number: u32) -> (&str, &str) {
-        let name = self.known.get_index(number as usize).map_or("", |(name, _)| name);
-        name.split_once(BETWEEN).unwrap_or_default()
+        name_of(&self.names, &self.known, number).split_once(BETWEEN).unwrap_or_default()
     }
 
     /// How many are in more than one partition.
     pub(super) fn spread(&self) -> usize {
         self.spread.len()
     }
+}
+
+fn name_of<'a>(names: &'a str, known: &[Lane], number: u32) -> &'a str {
+    let ends = |number: usize| known.get(number).map(|lane| lane.name_ends);
+    let start = (number as usize).checked_sub(1).map_or(Some(0), ends);
+    let range = start.zip(ends(number as usize)).map(|(start, end)| start..end);
+    range.and_then(|range| names.get(range)).unwrap_or_default()
 }
 
 #[cfg(test)]
