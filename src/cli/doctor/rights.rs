@@ -62,7 +62,7 @@ pub(super) fn too_many(user: &str, rights: &Rights) -> Vec<Check> {
         fail(found, format!("REVOKE {CONTROL} FROM {user};"));
     } else if !rights.writable_tables.is_empty() {
         let tables = rights.writable_tables.join(", ");
-        let mend = format!("REVOKE INSERT, UPDATE, DELETE, TRUNCATE ON {tables} FROM {user};");
+        let mend = format!("REVOKE TRUNCATE, DELETE, UPDATE, INSERT ON {tables} FROM {user};");
         fail(format!("{user} may write to {tables}"), mend);
     }
     if rights.create_role {
@@ -146,7 +146,7 @@ mod tests {
             (Rights { all_seeing: true, ..bridge() }, "ALTER ROLE b NOREPLICATION NOBYPASSRLS;"),
             (
                 Rights { writable_tables: vec!["outbox.x".to_owned()], ..bridge() },
-                "REVOKE INSERT, UPDATE, DELETE, TRUNCATE ON outbox.x FROM b;",
+                "REVOKE TRUNCATE, DELETE, UPDATE, INSERT ON outbox.x FROM b;",
             ),
             (Rights { public_functions: vec!["f".to_owned()], ..bridge() }, "REVOKE EXECUTE"),
         ] {
