@@ -43,6 +43,8 @@ const READING: &[(&str, &str)] = &[
     // Where retention deletes what is about to be read, what is left is read.
     ("auto.offset.reset", "earliest"),
     ("queued.max.messages.kbytes", "4096"),
+    // A full queue is empty again in a moment, not after librdkafka's second.
+    ("fetch.queue.backoff.ms", "2"),
     ("fetch.max.bytes", "4194304"),
     ("max.partition.fetch.bytes", "524288"),
 ];
