@@ -16,6 +16,7 @@ mod bridge;
 mod latency;
 mod throughput;
 mod topic;
+mod verify;
 
 use cases::Cases;
 use report::Report;
@@ -34,6 +35,9 @@ async fn main() {
     }
     if cases.runs("drain") {
         throughput::drain(&mut report).await;
+    }
+    if cases.runs("verify") {
+        verify::verify(&mut report).await;
     }
     report.print();
 }

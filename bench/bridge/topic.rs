@@ -6,7 +6,9 @@ use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
 use rdkafka::client::DefaultClientContext;
 use rdkafka::config::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer};
-use rdkafka::message::{Headers, Message};
+use rdkafka::message::{Header, Headers, Message, OwnedHeaders};
+use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
+use rdkafka::types::RDKafkaErrorCode;
 use rdkafka::{Offset, TopicPartitionList};
 
 pub(crate) const PARTITIONS: i32 = 12;
@@ -26,6 +28,46 @@ pub(crate) async fn make(name: &str) -> String {
     let made = admin.create_topics([&topic], &AdminOptions::new()).await.unwrap();
     assert!(made.iter().all(Result::is_ok), "{made:?}");
     name
+}
+
+/// Writes `rows` records with the headers of a bridge, each participant's into one partition.
+pub(crate) fn fill(topic: &str, rows: u32, participants: u32, id_prefix: &str) {
+    let producer: BaseProducer = client()
+        .set("enable.idempotence", "true")
+        .set("queue.buffering.max.messages", "200000")
+        .create()
+        .unwrap();
+    let value = "x".repeat(512);
+    for number in 0..rows {
+        let participant = number % participants;
+        let partition = i32::try_from(participant).unwrap() % PARTITIONS;
+        let key = format!("participant-{participant}");
+        let headers = [
+            ("content-type", "application/json".to_owned()),
+            ("sequence_id", (number / participants + 1).to_string()),
+            ("instruction_id", format!("instruction-{number}")),
+            ("idempotency_key", "payment".to_owned()),
+            ("attempt_no", "1".to_owned()),
+            ("ce_specversion", "1.0".to_owned()),
+            ("ce_id", format!("{id_prefix}{number:012x}")),
+            ("ce_type", "payment.kafka".to_owned()),
+            ("ce_source", "trestle".to_owned()),
+            ("ce_subject", key.clone()),
+            ("ce_time", "2026-11-17T06:00:00.123456Z".to_owned()),
+        ];
+        let headers = headers.iter().fold(OwnedHeaders::new(), |headers, (key, value)| {
+            headers.insert(Header { key, value: Some(value) })
+        });
+        let record = BaseRecord::to(topic).partition(partition).key(&key).payload(&value);
+        let mut record = record.headers(headers);
+        while let Err((error, returned)) = producer.send(record) {
+            assert_eq!(error.rdkafka_error_code(), Some(RDKafkaErrorCode::QueueFull), "{error}");
+            producer.poll(Duration::from_millis(100));
+            record = returned;
+        }
+        producer.poll(Duration::ZERO);
+    }
+    producer.flush(Duration::from_secs(60)).unwrap();
 }
 
 /// Reads `count` records and tells, for each, its `instruction_id` and when it came.

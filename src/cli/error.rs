@@ -7,6 +7,7 @@ use thiserror::Error;
 use super::output;
 use crate::admin::AdminError;
 use crate::config::ConfigError;
+use crate::rails::kafka::ReadError;
 use crate::relay::RelayError;
 use crate::store::StoreError;
 use crate::store::migrate::MigrateError;
@@ -28,6 +29,12 @@ pub(super) enum CliError {
     Admin(#[from] AdminError),
     #[error(transparent)]
     Relay(#[from] RelayError),
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    #[error("the topic and the ledger do not agree")]
+    Disagreement,
+    #[error("{failed} of the checks failed")]
+    Unhealthy { failed: usize },
     #[error(
         "other policies are in force: put these in force with `trestle policies --apply --reason …`"
     )]
@@ -60,7 +67,7 @@ pub(super) enum CliError {
     #[error("upkeep still has work after {0} rounds: run it again")]
     UpkeepUnfinished(u32),
     #[error("cannot read {what}")]
-    Read { what: String, source: std::io::Error },
+    ReadInput { what: String, source: std::io::Error },
     #[error("cannot write to the standard output")]
     Write(#[source] std::io::Error),
     #[error("cannot start")]
@@ -70,7 +77,7 @@ pub(super) enum CliError {
 impl CliError {
     pub(super) fn exit_code(&self) -> u8 {
         match self {
-            Self::Config(_) | Self::Usage(_) => WRONG_USE,
+            Self::Config(_) | Self::Usage(_) | Self::Read(ReadError::Config(_)) => WRONG_USE,
             Self::Store(error) | Self::Relay(RelayError::Store(error))
                 if error.is_configuration() =>
             {

@@ -4,6 +4,7 @@ mod act;
 mod completions;
 mod config;
 mod dlq;
+mod doctor;
 mod enqueue;
 mod error;
 mod lanes;
@@ -13,8 +14,10 @@ mod policies;
 mod repair;
 mod retention;
 mod run;
+mod since;
 mod status;
 mod trace;
+mod verify;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -59,6 +62,10 @@ enum Command {
     /// List, show, dismiss or replay FAILED rows
     #[command(subcommand)]
     Dlq(dlq::Command),
+    /// Read a topic and compare it with the ledger: missing, duplicate, out of order, foreign
+    Verify(verify::Args),
+    /// Look at everything that a bridge needs, and say what is wrong and what mends it
+    Doctor(doctor::Args),
     /// Take expired leases back, once
     Repair(repair::Args),
     /// Compare the rail policies of this configuration with those in force, or put them in force
@@ -118,6 +125,8 @@ fn start(cli: Cli) -> Result<(), CliError> {
             Command::Trace(args) => trace::run(args, &config).await,
             Command::Lanes(command) => lanes::run(command, &config).await,
             Command::Dlq(command) => dlq::run(command, &config).await,
+            Command::Verify(args) => verify::run(args, &config).await,
+            Command::Doctor(args) => doctor::run(args, &config).await,
             Command::Repair(args) => repair::run(args, &config).await,
             // They need no runtime: see above.
             Command::Config(_) | Command::Completions(_) => Ok(()),

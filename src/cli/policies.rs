@@ -24,11 +24,11 @@ pub(super) struct Args {
 }
 
 /// One value that is not what it should be.
-struct Difference {
-    rail: String,
-    key: &'static str,
-    in_force: String,
-    configured: String,
+pub(super) struct Difference {
+    pub(super) rail: String,
+    pub(super) key: &'static str,
+    pub(super) in_force: String,
+    pub(super) configured: String,
 }
 
 pub(super) async fn run(args: Args, config: &Config) -> Result<(), CliError> {
@@ -52,7 +52,10 @@ pub(super) async fn run(args: Args, config: &Config) -> Result<(), CliError> {
     output::line(&format!("Version {version} is in force. Workers with other policies stop."))
 }
 
-fn differences(in_force: &Map<String, Value>, configured: &Map<String, Value>) -> Vec<Difference> {
+pub(super) fn differences(
+    in_force: &Map<String, Value>,
+    configured: &Map<String, Value>,
+) -> Vec<Difference> {
     let mut found = Vec::new();
     for (rail, policy) in configured {
         for (key, default) in DEFAULTS {

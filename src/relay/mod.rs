@@ -70,6 +70,11 @@ pub enum RelayError {
     TookTooLong(usize),
 }
 
+/// Finds out what is wrong with the configuration of the rails. Nothing is sent.
+pub fn check(config: &Config) -> Result<(), ConfigError> {
+    route::routes(config, &[]).map(|_| ())
+}
+
 /// One worker.
 pub struct Relay {
     claims: Arc<Claims>,

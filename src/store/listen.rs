@@ -8,7 +8,7 @@ use super::StoreError;
 use super::connect::{self, TlsStream};
 use crate::config::Secret;
 
-const LISTEN: &str = "LISTEN outbox_pending";
+const CHANNEL: &str = "outbox_pending";
 const LOCK: &str = "SELECT outbox.take_wake_up_key()";
 const UNLOCK: &str = "SELECT pg_advisory_unlock(outbox.wake_up_key())";
 
@@ -25,10 +25,15 @@ pub struct SleepKey {
 
 impl Ear {
     pub async fn open(url: &Secret) -> Result<Self, StoreError> {
+        Self::on(url, CHANNEL).await
+    }
+
+    pub(super) async fn on(url: &Secret, channel: &str) -> Result<Self, StoreError> {
         let (client, mut connection) = connect::dial(url).await?;
         {
             // The connection has to be driven while the statement runs.
-            let listen = client.batch_execute(LISTEN);
+            let statement = format!("LISTEN {channel}");
+            let listen = client.batch_execute(&statement);
             tokio::pin!(listen);
             loop {
                 tokio::select! {

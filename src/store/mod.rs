@@ -4,8 +4,10 @@ mod acts;
 mod claim;
 mod complete;
 mod connect;
+mod deliveries;
 mod enqueue;
 mod error;
+mod examination;
 mod failures;
 mod lanes;
 mod listen;
@@ -24,8 +26,12 @@ pub use acts::{By, LaneName, RepairedRow, Replayed};
 pub use claim::Claim;
 pub use complete::{OutcomeRow, Recorded, Renewed, Repaired, whole_seconds};
 pub use connect::target;
+pub use deliveries::{Deliveries, Delivery, DeliveryFilter, Fate};
 pub use enqueue::{BatchRow, Enqueued, NewRow};
 pub use error::{ServerError, StoreError};
+pub use examination::{
+    LedgerHealth, OldTransaction, Protection, Rights, Server, hears, protection,
+};
 pub use failures::{FailureFilter, FailureStatus};
 pub use lanes::{LaneFilter, LaneStatus};
 pub use listen::{Ear, SleepKey};

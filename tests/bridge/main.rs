@@ -26,4 +26,5 @@ mod secured;
 mod shutdown;
 mod sleeping;
 mod traces;
+mod verified;
 mod web;

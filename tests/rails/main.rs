@@ -6,6 +6,7 @@ mod conformance;
 mod http;
 mod kafka;
 mod kafka_broken;
+mod kafka_examined;
 mod kafka_faults;
 mod kafka_harness;
 mod kafka_lanes;

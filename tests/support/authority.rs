@@ -3,6 +3,7 @@
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, IsCa, KeyPair,
 };
+use time::OffsetDateTime;
 use uuid::Uuid;
 
 /// A certificate authority.
@@ -30,6 +31,14 @@ impl Authority {
     pub(crate) fn issue(&self, name: &str) -> Issued {
         let key = KeyPair::generate().unwrap();
         let params = CertificateParams::new([name.to_owned()]).unwrap();
+        Issued { certificate: params.signed_by(&key, &self.issuer).unwrap(), key }
+    }
+
+    /// For a host name, until a certain time.
+    pub(crate) fn issue_until(&self, name: &str, ends: OffsetDateTime) -> Issued {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new([name.to_owned()]).unwrap();
+        params.not_after = ends;
         Issued { certificate: params.signed_by(&key, &self.issuer).unwrap(), key }
     }
 

@@ -1,7 +1,7 @@
 //! A Kafka topic of a test's own.
 
 use std::collections::HashMap;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use rdkafka::admin::{
     AdminClient, AdminOptions, AlterConfig, NewTopic, ResourceSpecifier, TopicReplication,
@@ -10,7 +10,7 @@ use rdkafka::client::DefaultClientContext;
 use rdkafka::config::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::message::{Header, Headers, Message, OwnedHeaders};
-use rdkafka::producer::{FutureProducer, FutureRecord};
+use rdkafka::producer::{FutureProducer, FutureRecord, Producer};
 use rdkafka::{Offset, TopicPartitionList};
 use uuid::Uuid;
 
@@ -45,6 +45,17 @@ impl Topic {
     pub(crate) async fn with_partitions(partitions: i32) -> Self {
         let mut topic = Self::unmade();
         topic.make(partitions).await;
+        topic
+    }
+
+    /// With one partition and these settings.
+    pub(crate) async fn with_settings(settings: &[(&str, &str)]) -> Self {
+        let mut topic = Self::unmade();
+        topic.partitions = 1;
+        let new = NewTopic::new(&topic.name, 1, TopicReplication::Fixed(1));
+        let new = settings.iter().fold(new, |new, (name, value)| new.set(name, value));
+        let made = admin(&topic.brokers).create_topics([&new], &options()).await;
+        assert!(made.expect("Kafka answers").iter().all(Result::is_ok));
         topic
     }
 
@@ -101,6 +112,40 @@ impl Topic {
             let record = FutureRecord::to(&self.name).key(*key).payload(*value);
             producer.send(record, PATIENCE).await.expect("the broker takes the record");
         }
+    }
+
+    /// Writes records that look as if they had been written so long ago.
+    pub(crate) async fn produce_at(&self, records: &[(&str, &str)], ago: Duration) {
+        let producer: FutureProducer = client(&self.brokers).create().expect("a producer");
+        let at = (SystemTime::now() - ago).duration_since(SystemTime::UNIX_EPOCH).unwrap();
+        for (key, value) in records {
+            let record = FutureRecord::to(&self.name).key(*key).payload(*value);
+            let record = record.timestamp(at.as_millis().try_into().unwrap());
+            producer.send(record, PATIENCE).await.expect("the broker takes the record");
+        }
+    }
+
+    /// Writes records in a transaction, and takes it back.
+    pub(crate) async fn produce_aborted(&self, records: &[(&str, &str)]) {
+        let mut config = client(&self.brokers);
+        let producer: FutureProducer =
+            config.set("transactional.id", &self.name).create().expect("a producer");
+        producer.init_transactions(PATIENCE).expect("transactions");
+        producer.begin_transaction().expect("a transaction");
+        for (key, value) in records {
+            let record = FutureRecord::to(&self.name).key(*key).payload(*value);
+            producer.send(record, PATIENCE).await.expect("the broker takes the record");
+        }
+        producer.abort_transaction(PATIENCE).expect("it is taken back");
+    }
+
+    /// Deletes what is before this offset, as retention does.
+    pub(crate) async fn delete_before(&self, partition: i32, offset: i64) {
+        let mut list = TopicPartitionList::new();
+        let before = Offset::Offset(offset);
+        list.add_partition_offset(&self.name, partition, before).expect("an offset");
+        let deleted = admin(&self.brokers).delete_records(&list, &options()).await;
+        deleted.expect("records can be deleted");
     }
 
     /// Writes records once more, each into its partition, with the same key, value and headers.

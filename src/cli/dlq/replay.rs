@@ -150,7 +150,7 @@ fn permitted(args: &Args, preview: &Preview) -> Result<bool, CliError> {
 }
 
 fn ask(preview: &Preview) -> Result<bool, CliError> {
-    let failed = |source| CliError::Read { what: "the answer".to_owned(), source };
+    let failed = |source| CliError::ReadInput { what: "the answer".to_owned(), source };
     for rail in preview.unknown_rails() {
         output::notice(&format!(
             "Whether {rail}'s receiver still knows these keys is for you to make sure."

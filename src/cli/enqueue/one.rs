@@ -59,7 +59,7 @@ fn required<'a>(value: &'a Option<String>, flag: &str) -> Result<&'a str, CliErr
 fn read_payload(argument: &str) -> Result<String, CliError> {
     let failed = |what: &str| {
         let what = what.to_owned();
-        move |source| CliError::Read { what, source }
+        move |source| CliError::ReadInput { what, source }
     };
     if argument == "-" {
         let mut text = String::new();

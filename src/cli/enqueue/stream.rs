@@ -30,7 +30,7 @@ impl Input {
             return Ok(Self { reader, name: "the standard input".to_owned(), total_bytes: None });
         }
         let name = path.display().to_string();
-        let failed = |source| CliError::Read { what: name.clone(), source };
+        let failed = |source| CliError::ReadInput { what: name.clone(), source };
         let file = File::open(path).map_err(failed)?;
         let metadata = file.metadata().map_err(failed)?;
         let total_bytes = metadata.is_file().then_some(metadata.len());
@@ -71,7 +71,7 @@ pub(super) async fn enqueue(
     };
     let mut line_no = 0;
     while let Some(line) = lines::next(&mut input.reader)
-        .map_err(|source| CliError::Read { what: input.name.clone(), source })?
+        .map_err(|source| CliError::ReadInput { what: input.name.clone(), source })?
     {
         line_no += 1;
         session.take(line_no, &line);

@@ -7,6 +7,7 @@
 mod answer;
 mod client;
 mod courier;
+mod examination;
 mod headers;
 mod own_headers;
 mod pace;
@@ -26,6 +27,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use self::courier::Courier;
+pub use self::examination::{Obstacle, Visit, visit};
 use self::pace::Gate;
 use crate::config::{ConfigError, HttpRailConfig};
 use crate::delivery::{Failure, Lane, Row};

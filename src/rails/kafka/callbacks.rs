@@ -15,7 +15,7 @@ use super::acquaintance::Acquaintance;
 use super::courier::{Courier, give_back};
 use super::redact::Redactor;
 use super::settings::Settings;
-use crate::delivery::{Failure, Lane, Outcome};
+use crate::delivery::{Failure, Lane, Outcome, Place};
 
 /// librdkafka repeats an error that lasts twice in this time.
 const TROUBLE_LASTS: Duration = Duration::from_secs(60);
@@ -155,18 +155,14 @@ impl ProducerContext for Callbacks {
 
 /// librdkafka calls some failures of TLS a failure of the transport, and the same one now this, now
 /// that: a certificate that is refused, ours or the broker's. OpenSSL's words give it away.
-fn telling(code: Code, reason: &str) -> Code {
+pub(super) fn telling(code: Code, reason: &str) -> Code {
     let tls = reason.contains(":SSL routines:") && !reason.contains("unexpected eof");
     if code == Code::BrokerTransportFailure && tls { Code::SSL } else { code }
 }
 
 /// Without the offset where a broker only said that it has the record already.
 fn reference(topic: &str, partition: i32, offset: i64) -> String {
-    if offset < 0 {
-        format!("{topic}/{partition}")
-    } else {
-        format!("{topic}/{partition}@{offset}")
-    }
+    Place { topic, partition, offset: (offset >= 0).then_some(offset) }.to_string()
 }
 
 #[cfg(test)]

@@ -94,8 +94,16 @@ fn cloudevents<'a>(row: &'a Row, source: &'a str) -> Headers<'a> {
     headers
 }
 
+/// What stands before the rail in `ce_type`.
+const EVENT_PREFIX: &str = "payment.";
+
 fn event_type(row: &Row) -> Cow<'_, str> {
-    format!("payment.{}", row.rail_type).into()
+    format!("{EVENT_PREFIX}{}", row.rail_type).into()
+}
+
+/// The rail of a record, by its `ce_type` or `eventType`.
+pub(super) fn rail_type(event_type: &str) -> Option<&str> {
+    event_type.strip_prefix(EVENT_PREFIX)
 }
 
 #[cfg(test)]

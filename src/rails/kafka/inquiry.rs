@@ -7,9 +7,10 @@ use std::sync::{Arc, Weak, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rdkafka::admin::{AdminClient, AdminOptions, ResourceSpecifier};
+use rdkafka::ClientContext;
+use rdkafka::admin::{AdminClient, AdminOptions, ConfigResource, ResourceSpecifier};
 use rdkafka::config::FromClientConfigAndContext;
-use rdkafka::metadata::Metadata;
+use rdkafka::metadata::{Metadata, MetadataTopic};
 use rdkafka::types::{RDKafkaErrorCode as Code, RDKafkaRespErr};
 use tracing::{debug, info, warn};
 
@@ -80,6 +81,10 @@ fn answer(
     silent
 }
 
+fn partitions(metadata: &Metadata, topic: &str) -> Result<usize, Code> {
+    found(metadata, topic).map(|topic| topic.partitions().len())
+}
+
 fn metadata(carrier: &Carrier, topic: &str, timeout: Duration) -> Result<Metadata, Code> {
     carrier.client().fetch_metadata(Some(topic), timeout).map_err(|error| {
         let code = error.rdkafka_error_code().unwrap_or(Code::BrokerTransportFailure);
@@ -87,15 +92,15 @@ fn metadata(carrier: &Carrier, topic: &str, timeout: Duration) -> Result<Metadat
     })
 }
 
-/// How many partitions the topic has.
-fn partitions(metadata: &Metadata, topic: &str) -> Result<usize, Code> {
+/// The topic, if it is there.
+pub(super) fn found<'a>(metadata: &'a Metadata, topic: &str) -> Result<&'a MetadataTopic, Code> {
     let Some(found) = metadata.topics().iter().find(|found| found.name() == topic) else {
         return Err(Code::UnknownTopicOrPartition);
     };
     match found.error() {
         Some(error) if error != RDKafkaRespErr::RD_KAFKA_RESP_ERR_NO_ERROR => Err(error.into()),
         _ if found.partitions().is_empty() => Err(Code::UnknownTopicOrPartition),
-        _ => Ok(found.partitions().len()),
+        _ => Ok(found),
     }
 }
 
@@ -126,11 +131,21 @@ pub(super) fn ask_limit(
             admin.insert(made)
         }
     };
-    let timeout = Some(settings.question_timeout());
+    let resource = describe(admin, topic, settings.question_timeout())?;
+    resource.get(LIMIT)?.value.as_ref()?.parse().ok()
+}
+
+/// The settings of a topic; nothing where they may not be read. Not to be called by a task of a
+/// runtime: it waits.
+pub(super) fn describe<C: ClientContext>(
+    admin: &AdminClient<C>,
+    topic: &str,
+    timeout: Duration,
+) -> Option<ConfigResource> {
+    let timeout = Some(timeout);
     let options = AdminOptions::new().request_timeout(timeout).operation_timeout(timeout);
     let topics = [ResourceSpecifier::Topic(topic)];
     let runtime = tokio::runtime::Builder::new_current_thread().build().ok()?;
     let described = runtime.block_on(admin.describe_configs(&topics, &options)).ok()?;
-    let resource = described.into_iter().next()?.ok()?;
-    resource.get(LIMIT)?.value.as_ref()?.parse().ok()
+    described.into_iter().next()?.ok()
 }

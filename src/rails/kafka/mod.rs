@@ -4,7 +4,9 @@
 //! `carrier` (a producer and its thread) of the moment, replaces it (`succession`) and asks about a
 //! topic (`inquiry`) before it is first used; `hand_over` makes records of rows; `callbacks` report
 //! what became of them. `topics`, `headers`, `size`, `classify` with `codes`, and `properties` with
-//! `refused` are decisions without a client, for any way to deliver to Kafka.
+//! `refused` are decisions without a client, for any way to deliver to Kafka. `reader` reads a topic
+//! from end to end, for `trestle verify`, and `examination` asks what `trestle doctor` wants to know, with a
+//! `witness` that remembers why no broker answers.
 
 mod acquaintance;
 mod callbacks;
@@ -12,11 +14,13 @@ mod carrier;
 mod classify;
 mod codes;
 mod courier;
+mod examination;
 mod hand_over;
 mod headers;
 mod inquiry;
 mod letter_room;
 mod properties;
+mod reader;
 mod redact;
 mod refused;
 mod settings;
@@ -27,6 +31,7 @@ mod succession;
 mod testing;
 mod topics;
 mod under_way;
+mod witness;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -39,6 +44,8 @@ use super::Rail;
 use crate::config::{ConfigError, KafkaRailConfig};
 use crate::delivery::{DEAD_LETTERS, Failure, Lane, Row};
 use courier::Courier;
+pub use examination::{Cluster, TopicFacts, TopicSettings, Trouble, examine};
+pub use reader::{ReadError, Reader, Record, Span};
 use settings::Settings;
 use topics::Topics;
 
@@ -82,6 +89,17 @@ impl KafkaRail {
         courier.open().map_err(|error| wrong(redacted(error)))?;
         Ok(Self { courier, only_destination })
     }
+}
+
+/// Every topic that is known by name: the usual one first, unless it depends on the tenant.
+pub fn known_topics(rail: &str, config: &KafkaRailConfig) -> Result<Vec<String>, ConfigError> {
+    let usual = usual_topic(rail, config)?;
+    Ok(usual.into_iter().chain(config.topics.iter().cloned()).collect())
+}
+
+/// The topic of rows that name none, unless it depends on the tenant.
+pub fn usual_topic(rail: &str, config: &KafkaRailConfig) -> Result<Option<String>, ConfigError> {
+    Ok(Topics::new(rail, config)?.usual().map(str::to_owned))
 }
 
 fn destination(rail: &str, topic: &str) -> Arc<str> {

@@ -32,6 +32,23 @@ const OURS: &[(&str, &str)] = &[
     ("message.timeout.ms", "0"),
 ];
 
+/// librdkafka assigns partitions only to who names a group; this one is never joined and has no
+/// offsets. What was fetched ahead is bounded, because a reader of millions has little memory.
+const READING: &[(&str, &str)] = &[
+    ("group.id", "trestle-verify"),
+    ("enable.auto.commit", "false"),
+    ("enable.auto.offset.store", "false"),
+    ("isolation.level", "read_committed"),
+    ("enable.partition.eof", "true"),
+    // Where retention deletes what is about to be read, what is left is read.
+    ("auto.offset.reset", "earliest"),
+    ("queued.max.messages.kbytes", "4096"),
+    // A full queue is empty again in a moment, not after librdkafka's second.
+    ("fetch.queue.backoff.ms", "2"),
+    ("fetch.max.bytes", "4194304"),
+    ("max.partition.fetch.bytes", "524288"),
+];
+
 /// What a producer's batches may look like, as far as the topics demand it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Shape {
@@ -97,6 +114,15 @@ impl Properties {
     /// For a client that only asks questions.
     pub(super) fn admin(&self) -> ClientConfig {
         self.common.clone()
+    }
+
+    /// For a consumer that reads partitions from end to end and leaves no trace.
+    pub(super) fn reader(&self) -> ClientConfig {
+        let mut config = self.common.clone();
+        for (name, value) in READING {
+            config.set(*name, *value);
+        }
+        config
     }
 }
 

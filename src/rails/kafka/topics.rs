@@ -74,6 +74,14 @@ impl Topics {
         }
     }
 
+    /// The topic of a row that names none, unless it depends on the tenant.
+    pub(super) fn usual(&self) -> Option<&str> {
+        match self {
+            Self::Fixed(topic) | Self::Chosen { usual: Usual::One(topic), .. } => Some(topic),
+            Self::Chosen { usual: Usual::OfTenant(..), .. } => None,
+        }
+    }
+
     /// The topic of every row, where there is no other.
     pub(super) fn only(&self) -> Option<Arc<str>> {
         match self {
@@ -94,7 +102,7 @@ fn not_allowed() -> Failure {
     )
 }
 
-fn check_name(key: &str, topic: &str) -> Result<(), ConfigError> {
+pub(super) fn check_name(key: &str, topic: &str) -> Result<(), ConfigError> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     let problem = if topic.contains(['{', '}']) {
         "may contain {rail_type} and, once, {tenant}: nothing else in braces"

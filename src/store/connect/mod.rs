@@ -16,7 +16,7 @@ use std::time::Duration;
 use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::{Client, Config, Connection, Socket};
 
-use super::{Store, StoreError};
+use super::{Protection, Store, StoreError};
 use crate::config::Secret;
 use security::Security;
 use settings::Settings;
@@ -120,6 +120,19 @@ impl Endpoint {
         StoreError::Connect { target: self.target(), reason: reason::of(error) }
     }
 
+    pub(super) fn protection(&self) -> Protection {
+        let is_local = |host: &Host| match host {
+            Host::Unix(_) => true,
+            Host::Tcp(name) => is_loopback(name),
+        };
+        let security = self.tls.security();
+        Protection {
+            sslmode: security.mode_name(),
+            verifies: security.verifies(),
+            local: self.config.get_hosts().iter().all(is_local),
+        }
+    }
+
     fn target(&self) -> String {
         let ports = self.config.get_ports();
         let port = |place| ports.get(place).or(ports.first()).copied().unwrap_or(5432);
@@ -133,6 +146,11 @@ impl Endpoint {
             None => hosts,
         }
     }
+}
+
+fn is_loopback(name: &str) -> bool {
+    let address: Result<std::net::IpAddr, _> = name.parse();
+    name == "localhost" || address.is_ok_and(|address| address.is_loopback())
 }
 
 fn complete(config: &mut Config) {

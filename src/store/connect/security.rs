@@ -102,6 +102,22 @@ impl Security {
         }
     }
 
+    /// As libpq spells it.
+    pub(super) fn mode_name(&self) -> &'static str {
+        match self.mode {
+            Mode::Disable => "disable",
+            Mode::Prefer => "prefer",
+            Mode::Require => "require",
+            Mode::VerifyCa => "verify-ca",
+            Mode::VerifyFull => "verify-full",
+        }
+    }
+
+    /// Whether the server's certificate is looked at.
+    pub(super) fn verifies(&self) -> bool {
+        !matches!((self.mode, &self.roots), (Mode::Disable | Mode::Prefer, _) | (_, None))
+    }
+
     pub(super) fn client_config(&self) -> Result<ClientConfig, String> {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let verifier = self.trust()?.verifier(&provider)?;

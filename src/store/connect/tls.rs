@@ -26,6 +26,10 @@ impl Tls {
         security.client_config()?;
         Ok(Self(Arc::new(security)))
     }
+
+    pub(super) fn security(&self) -> &Security {
+        &self.0
+    }
 }
 
 impl MakeTlsConnect<Socket> for Tls {

@@ -1,0 +1,103 @@
+//! The outbox itself: its version, its partitions, the policies in force.
+
+use super::check::Check;
+use crate::cli::output::age;
+use crate::cli::policies::Difference;
+use crate::store::LedgerHealth;
+use crate::store::migrate::{MigrateError, Status};
+
+const MIGRATE: &str = "trestle migrate    (as a user who may)";
+const DAY: i64 = 86_400;
+
+pub(super) fn schema(status: Result<Status, MigrateError>, has_outbox: bool) -> Check {
+    let name = "outbox version";
+    match status {
+        _ if !has_outbox => Check::fail(name, "there is no outbox in this database", MIGRATE),
+        // The catalogues do not tell, and what is missing shows elsewhere.
+        Err(MigrateError::MissingRights(_)) => {
+            Check::skip(name, "not for this user to see: ask as an operator")
+        }
+        Err(error) => Check::fail(name, error.to_string(), "see what the message says"),
+        Ok(status) => match status.check_compatible() {
+            Err(error) => {
+                let version = status.database_version.as_deref().unwrap_or("?");
+                Check::fail(name, error.to_string(), format!("use trestle {version} or newer"))
+            }
+            Ok(()) if status.is_current() => {
+                Check::ok(name, format!("that of trestle {}", status.trestle_version))
+            }
+            Ok(()) => Check::fail(name, "older than this trestle", MIGRATE),
+        },
+    }
+}
+
+pub(super) fn partitions(health: &LedgerHealth) -> Vec<Check> {
+    let name = "outbox partitions";
+    let mut checks = Vec::new();
+    if !health.strays.is_empty() {
+        let found = format!(
+            "{} is not empty: upkeep did not run in time, or a clock was wrong",
+            health.strays.join(", ")
+        );
+        checks.push(Check::fail(name, found, "trestle retention    (then see docs/retention.md)"));
+    }
+    checks.push(match health.seconds_ahead {
+        Some(ahead) if ahead >= DAY => Check::ok(name, format!("made ahead for {}", age(ahead))),
+        Some(ahead) => {
+            let left = if ahead > 0 { age(ahead) } else { "nothing".to_owned() };
+            let found = format!("made ahead for {left}: no bridge does the upkeep");
+            Check::warn(name, found, "trestle retention    (or let a bridge run)")
+        }
+        None => Check::skip(name, "there is no outbox yet"),
+    });
+    checks
+}
+
+pub(super) fn policies(differences: &[Difference]) -> Check {
+    let name = "outbox policies";
+    let Some(Difference { rail, key, in_force, configured }) = differences.first() else {
+        return Check::ok(name, "this configuration's are in force");
+    };
+    let found = format!("rails.{rail}.{key} is {configured} here, but {in_force} is in force");
+    other_policies(found)
+}
+
+/// A bridge with other policies than those in force does not start.
+pub(super) fn other_policies(found: String) -> Check {
+    let mend = "trestle policies --apply --reason '…'    (as an operator), or correct the file";
+    Check::fail("outbox policies", found, mend)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::check::Verdict;
+    use super::*;
+
+    #[test]
+    fn a_stray_row_fails_and_a_short_way_ahead_is_told() {
+        let health = |strays: &[&str], seconds_ahead| LedgerHealth {
+            strays: strays.iter().map(|name| (*name).to_owned()).collect(),
+            seconds_ahead,
+        };
+        let verdicts = |health: LedgerHealth| {
+            partitions(&health).iter().map(|check| check.verdict).collect::<Vec<_>>()
+        };
+        assert_eq!(verdicts(health(&[], Some(3 * DAY))), [Verdict::Ok]);
+        assert_eq!(verdicts(health(&[], Some(3_600))), [Verdict::Warn]);
+        assert_eq!(verdicts(health(&[], Some(-3_600))), [Verdict::Warn]);
+        assert_eq!(verdicts(health(&["x"], Some(3 * DAY))), [Verdict::Fail, Verdict::Ok]);
+    }
+
+    #[test]
+    fn a_policy_that_differs_is_named_with_both_values() {
+        let difference = Difference {
+            rail: "sepa".to_owned(),
+            key: "on_failed",
+            in_force: "skip".to_owned(),
+            configured: "halt".to_owned(),
+        };
+        let check = policies(&[difference]);
+        assert_eq!(check.found, "rails.sepa.on_failed is halt here, but skip is in force");
+        assert_eq!(policies(&[]).verdict, Verdict::Ok);
+    }
+}
