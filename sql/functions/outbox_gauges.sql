@@ -15,11 +15,13 @@ AS $$
          (SELECT count(*) FROM outbox.payment_outbox_failures AS f WHERE f.resolution IS NULL),
          (SELECT count(*) FROM outbox.payment_outbox_turns AS t WHERE t.worker_id IS NOT NULL AND t.due_at <= (SELECT outbox.clock())),
          (SELECT count(*) FROM (
-            SELECT FROM outbox.payment_outbox_turns AS t
-            WHERE t.worker_id IS NULL AND t.rail_type = ANY (p_rail_types) AND t.due_at <= (SELECT outbox.clock()) LIMIT 1000) AS d),
+            SELECT FROM outbox.places_of(p_rail_types) AS r
+            JOIN outbox.payment_outbox_turns AS t
+              ON t.rail_type = r.rail_type AND t.shard = r.shard AND t.worker_id IS NULL AND t.due_at <= (SELECT outbox.clock()) LIMIT 1000) AS d),
          (SELECT count(*) FROM (
-            SELECT FROM unnest(outbox.due_rails()) AS r (rail_type)
-            JOIN outbox.payment_outbox_turns AS t ON t.rail_type = r.rail_type AND t.worker_id IS NULL AND t.due_at <= (SELECT outbox.clock())
+            SELECT FROM outbox.places_of(outbox.due_rails()) AS r
+            JOIN outbox.payment_outbox_turns AS t
+              ON t.rail_type = r.rail_type AND t.shard = r.shard AND t.worker_id IS NULL AND t.due_at <= (SELECT outbox.clock())
             WHERE r.rail_type <> ALL (p_rail_types) LIMIT 1000) AS u)
   FROM counted AS c
 $$;
