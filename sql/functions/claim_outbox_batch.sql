@@ -68,7 +68,7 @@ BEGIN
       v_picked := outbox.pick_lanes(v_rails, p_tenant_id, v_now, v_picked.last_due, v_picked.last_turn, v_lanes, v_place.shard);
     END LOOP;
     IF v_place.batch IS NOT NULL AND cardinality(v_ids) > v_had THEN
-      UPDATE outbox.payment_outbox_shards AS s SET batch = v_place.batch, offsets = s.offsets || p_offsets
+      UPDATE outbox.payment_outbox_shards AS s SET batch = v_place.batch, offsets = s.offsets || COALESCE(p_offsets, '{}')
       WHERE s.rail_type = p_rail_types[1] AND s.shard = v_place.shard;
     END IF;
     EXIT WHEN cardinality(v_ids) >= p_batch_size;

@@ -25,4 +25,4 @@ BEGIN
     FROM outbox.payment_outbox_shards AS s WHERE s.rail_type = p_rail_type AND s.owner = p_worker_id;
 END
 $$;
-COMMENT ON FUNCTION outbox.lease_outbox_shards(text, text, integer) IS 'A worker says every second that it owns its shards, takes free ones up to its share and those that nobody else takes, and learns which it is to give up to others.';
+COMMENT ON FUNCTION outbox.lease_outbox_shards(text, text, integer) IS 'A worker says twice a second that it owns its shards, takes free ones up to its share and those that nobody else takes, and learns which it is to give up to others.';

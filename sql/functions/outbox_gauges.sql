@@ -1,7 +1,7 @@
 -- Cheap however deep the backlog is: nothing is counted beyond 100,000 rows, or 1,000 lanes.
 CREATE OR REPLACE FUNCTION outbox.outbox_gauges(p_rail_types text[])
 RETURNS TABLE (pending_depth bigint, depth_is_exact boolean, oldest_pending_at timestamptz, dlq_depth bigint, expired_leases bigint,
-               due_lanes bigint, unroutable_lanes bigint)
+               due_lanes bigint, unroutable_lanes bigint, halted_shards bigint)
 LANGUAGE sql STABLE SECURITY DEFINER ROWS 1
 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -22,7 +22,8 @@ AS $$
             SELECT FROM outbox.places_of(outbox.due_rails()) AS r
             JOIN outbox.payment_outbox_turns AS t
               ON t.rail_type = r.rail_type AND t.shard = r.shard AND t.worker_id IS NULL AND t.due_at <= (SELECT outbox.clock())
-            WHERE r.rail_type <> ALL (p_rail_types) LIMIT 1000) AS u)
+            WHERE r.rail_type <> ALL (p_rail_types) LIMIT 1000) AS u),
+         (SELECT count(*) FROM outbox.payment_outbox_shards AS s WHERE s.halted_at IS NOT NULL)
   FROM counted AS c
 $$;
-COMMENT ON FUNCTION outbox.outbox_gauges(text[]) IS 'What the gauges of a worker with these rails show: depth (an estimate beyond 100,000 rows), oldest row, open failures, and in lanes: expired leases that wait for repair, what is due for its rails, and what is due for others.';
+COMMENT ON FUNCTION outbox.outbox_gauges(text[]) IS 'What the gauges of a worker with these rails show: depth (an estimate beyond 100,000 rows), oldest row, open failures, and in lanes: expired leases that wait for repair, what is due for its rails, and what is due for others; and how many shards are halted.';

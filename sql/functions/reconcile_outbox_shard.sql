@@ -5,7 +5,7 @@ CREATE OR REPLACE FUNCTION outbox.reconcile_outbox_shard(
   p_worker_id text, p_rail_type text, p_shard smallint, p_epoch bigint,
   p_found_ids uuid[], p_found_batches bigint[], p_found_references text[],
   p_register_batches bigint[], p_register_rows integer[], p_last_batch bigint, p_offsets jsonb
-) RETURNS TABLE (recovered integer, requeued integer, halted_reason text)
+) RETURNS TABLE (batch bigint, recovered integer, requeued integer, halted_reason text)
 LANGUAGE plpgsql SECURITY DEFINER ROWS 1
 SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = force_generic_plan
@@ -20,7 +20,7 @@ BEGIN
   halted_reason := outbox.shard_contradiction(p_rail_type, p_found_ids, p_found_batches, p_register_batches, p_register_rows);
   IF halted_reason IS NOT NULL THEN
     PERFORM outbox.halt_outbox_shard(p_worker_id, p_rail_type, p_shard, p_epoch, halted_reason);
-    RETURN QUERY SELECT 0, 0, halted_reason;
+    RETURN QUERY SELECT v_shard.batch, 0, 0, halted_reason;
     RETURN;
   END IF;
 
@@ -35,7 +35,7 @@ BEGIN
     PERFORM outbox.log_event('SHARD_RECONCILED', p_worker_id, 'what became of the batch under way', NULL, p_rail_type, v_ids, jsonb_build_object(
       'shard', p_shard, 'epoch', p_epoch, 'batch', v_shard.batch, 'register', p_last_batch, 'recovered', recovered, 'requeued', requeued));
   END IF;
-  RETURN QUERY SELECT recovered, requeued, NULL::text;
+  RETURN QUERY SELECT GREATEST(v_shard.batch, p_last_batch), recovered, requeued, NULL::text;
 END
 $$;
 COMMENT ON FUNCTION outbox.reconcile_outbox_shard(text, text, smallint, bigint, uuid[], bigint[], text[], bigint[], integer[], bigint, jsonb) IS 'Decides, from what was found in the register and in the topics, what became of the batch that was under way in a shard, and makes the shard ready for its owner. P7014 for everybody but the owner of this epoch.';

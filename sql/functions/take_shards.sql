@@ -14,7 +14,7 @@ BEGIN
     ORDER BY s.shard FOR NO KEY UPDATE SKIP LOCKED
   LOOP
     -- Who has less than a share comes first; after a moment, whoever is there.
-    CONTINUE WHEN p_most <= 0 AND v_taken.lease_expires_at > p_now - interval '700 milliseconds';
+    CONTINUE WHEN p_most <= 0 AND v_taken.lease_expires_at > p_now - interval '600 milliseconds';
     p_most := p_most - 1;
     UPDATE outbox.payment_outbox_shards AS s
     SET owner = p_worker_id, epoch = s.epoch + 1, ready = false, lease_expires_at = p_now + p_lease_seconds * interval '1 second'

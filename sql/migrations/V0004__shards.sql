@@ -3,6 +3,7 @@
 
 -- Made anew after the migrations, with other arguments or other columns.
 DROP FUNCTION IF EXISTS outbox.claim_outbox_batch(integer, text, integer, text[], uuid, integer);
+DROP FUNCTION IF EXISTS outbox.outbox_gauges(text[]);
 DROP FUNCTION IF EXISTS outbox.pick_lanes(text[], uuid, timestamptz, timestamptz, bigint, integer);
 DROP FUNCTION IF EXISTS outbox.lease_lanes(bigint[], integer, integer, text, timestamptz, timestamptz);
 

@@ -180,8 +180,14 @@ impl Permit {
             Outcome::Unavailable { failure, .. } => {
                 self.breaker.unavailable(failure, self.probe);
             }
-            Outcome::Retry(_) | Outcome::NotSent if self.probe => self.breaker.inconclusive(),
-            Outcome::Refused(_) | Outcome::Retry(_) | Outcome::NotSent => {}
+            Outcome::Undecided(Some(failure)) => self.breaker.unavailable(failure, self.probe),
+            Outcome::Retry(_) | Outcome::NotSent | Outcome::Undecided(None) if self.probe => {
+                self.breaker.inconclusive();
+            }
+            Outcome::Refused(_)
+            | Outcome::Retry(_)
+            | Outcome::NotSent
+            | Outcome::Undecided(None) => {}
         }
     }
 

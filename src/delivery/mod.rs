@@ -8,6 +8,7 @@ mod lane;
 mod lease;
 mod outcome;
 mod row;
+mod shard;
 mod slots;
 
 pub use breaker::{Breaker, BreakerState, Permit};
@@ -15,4 +16,7 @@ pub use lane::{Lane, LaneTerms, Settled, Settlement};
 pub use lease::Lease;
 pub use outcome::{Class, Failure, Outcome};
 pub use row::{DEAD_LETTERS, Row};
+pub use shard::{
+    Batch, Denied, Evidence, Found, Places, Reconciled, ShardKeeper, Stand, Tenure,
+};
 pub use slots::{Slots, Taken};

@@ -53,6 +53,9 @@ impl Dispatcher {
         for lane in lanes(rows, route.ordered) {
             self.dispatch_lane(route, lane, terms);
         }
+        if let Some(sharded) = route.rail.sharded() {
+            sharded.seal();
+        }
         failpoint("sent");
     }
 
@@ -68,7 +71,7 @@ impl Dispatcher {
                 latency: Duration::ZERO,
                 age: Duration::ZERO,
                 settlement: Settlement::Release { delay },
-                slot: route.slots.take(1),
+                slot: route.take(1, row.batch),
             });
         }
     }
@@ -100,7 +103,7 @@ impl Dispatcher {
             halts: route.halts,
             lease: Lease::new(terms.asked_at, terms.length),
             permit,
-            taken: route.slots.take(rows.len()),
+            taken: route.take(rows.len(), rows.first().and_then(|row| row.batch)),
             stopping: Arc::clone(&self.stopping),
             settled: self.settled.clone(),
         };

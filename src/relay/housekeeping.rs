@@ -141,6 +141,7 @@ impl Housekeeping {
         );
         metrics::depth_is_exact(gauges.depth_is_exact);
         metrics::unroutable(gauges.unroutable_lanes);
+        metrics::halted_shards(gauges.halted_shards);
         self.health.waiting(gauges.due_lanes > 0);
         if gauges.due_lanes > 0 {
             // Nobody notifies of rows that were repaired by a claim, or whose worker is gone.

@@ -9,7 +9,7 @@ use super::{StoreError, WorkerStore};
 
 const CHECK_POLICIES: &str = "SELECT outbox.check_rail_policies($1)";
 const GAUGES: &str = "SELECT pending_depth, depth_is_exact, oldest_pending_at, dlq_depth, \
-    expired_leases, due_lanes, unroutable_lanes FROM outbox.outbox_gauges($1)";
+    expired_leases, due_lanes, unroutable_lanes, halted_shards FROM outbox.outbox_gauges($1)";
 
 /// What the gauges show.
 #[derive(Debug)]
@@ -23,6 +23,8 @@ pub struct Gauges {
     pub due_lanes: i64,
     /// Lanes that wait for another rail.
     pub unroutable_lanes: i64,
+    /// Shards that wait for an operator.
+    pub halted_shards: i64,
 }
 
 impl WorkerStore {
@@ -43,6 +45,7 @@ impl WorkerStore {
             expired_leases: row.try_get(4)?,
             due_lanes: row.try_get(5)?,
             unroutable_lanes: row.try_get(6)?,
+            halted_shards: row.try_get(7)?,
         })
     }
 

@@ -10,6 +10,7 @@ mod crashes;
 mod database_away;
 mod database_tls;
 mod delivery;
+mod exactly_once;
 mod outages;
 mod policy_change;
 mod pooler;

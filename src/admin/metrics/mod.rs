@@ -35,6 +35,33 @@ pub fn unroutable(lanes: i64) {
     gauge!(names::UNROUTABLE_LANES).set(lanes as f64);
 }
 
+/// Shards that wait for an operator, of whatever rail.
+pub fn halted_shards(shards: i64) {
+    gauge!(names::HALTED_SHARDS).set(shards as f64);
+}
+
+/// Shards of this rail that are ours.
+pub fn owned_shards(rail: &str, shards: usize) {
+    gauge!(names::OWNED_SHARDS, "rail" => rail.to_owned()).set(shards as f64);
+}
+
+/// A shard was taken up with a new producer, and so many rows were found to be delivered already.
+pub fn shard_taken_up(rail: &str, recovered_rows: i32) {
+    counter!(names::SHARD_TAKEOVERS_TOTAL, "rail" => rail.to_owned()).increment(1);
+    let rows = u64::try_from(recovered_rows).unwrap_or(0);
+    counter!(names::SHARD_RECOVERED_ROWS_TOTAL, "rail" => rail.to_owned()).increment(rows);
+}
+
+/// A transaction did not succeed for certain.
+pub fn shard_recycled(rail: &str) {
+    counter!(names::SHARD_RECYCLES_TOTAL, "rail" => rail.to_owned()).increment(1);
+}
+
+/// Another owner of the shard has fenced us off.
+pub fn shard_fenced(rail: &str) {
+    counter!(names::SHARD_FENCED_TOTAL, "rail" => rail.to_owned()).increment(1);
+}
+
 /// How many rows are with a rail, and how many of its destinations have a breaker that is not
 /// closed. The destinations themselves are no label: a template can make one for each tenant.
 pub fn rail(rail: &str, in_flight: usize, open_breakers: usize) {
@@ -121,6 +148,11 @@ mod tests {
         depth_is_exact(false);
         unroutable(4);
         rail("kafka", 12, 1);
+        halted_shards(1);
+        owned_shards("kafka", 16);
+        shard_taken_up("kafka", 3);
+        shard_recycled("kafka");
+        shard_fenced("kafka");
         notified();
         claimed(40);
         claimed(0);
@@ -146,6 +178,12 @@ mod tests {
             "dlq_depth 3",
             "stuck_dispatching_count 2",
             "unroutable_lanes 4",
+            "halted_shards 1",
+            r#"owned_shards{rail="kafka"} 16"#,
+            r#"shard_takeovers_total{rail="kafka"} 1"#,
+            r#"shard_recovered_rows_total{rail="kafka"} 3"#,
+            r#"shard_recycles_total{rail="kafka"} 1"#,
+            r#"shard_fenced_total{rail="kafka"} 1"#,
             r#"rail_breaker_open{rail="kafka"} 1"#,
             r#"rail_in_flight_rows{rail="kafka"} 12"#,
             "notify_wakeups_total 1",
@@ -185,6 +223,12 @@ mod tests {
             "dlq_depth gauge",
             "stuck_dispatching_count gauge",
             "unroutable_lanes gauge",
+            "halted_shards gauge",
+            "owned_shards gauge",
+            "shard_takeovers_total counter",
+            "shard_recovered_rows_total counter",
+            "shard_recycles_total counter",
+            "shard_fenced_total counter",
             "rail_breaker_open gauge",
             "rail_in_flight_rows gauge",
             "notify_wakeups_total counter",

@@ -7,6 +7,8 @@ pub(super) const DLQ_DEPTH: &str = "dlq_depth";
 pub(super) const STUCK_DISPATCHING_COUNT: &str = "stuck_dispatching_count";
 pub(super) const UNROUTABLE_LANES: &str = "unroutable_lanes";
 pub(super) const RAIL_BREAKER_OPEN: &str = "rail_breaker_open";
+pub(super) const HALTED_SHARDS: &str = "halted_shards";
+pub(super) const OWNED_SHARDS: &str = "owned_shards";
 pub(super) const RAIL_IN_FLIGHT_ROWS: &str = "rail_in_flight_rows";
 
 pub(super) const NOTIFY_WAKEUPS_TOTAL: &str = "notify_wakeups_total";
@@ -18,6 +20,10 @@ pub(super) const INTEGRITY_VIOLATIONS_TOTAL: &str = "integrity_violations_total"
 pub(super) const ATTEMPTS_TOTAL: &str = "attempts_total";
 pub(super) const CONCURRENCY_EVENTS_TOTAL: &str = "concurrency_events_total";
 pub(super) const RAIL_ERRORS_TOTAL: &str = "rail_errors_total";
+pub(super) const SHARD_TAKEOVERS_TOTAL: &str = "shard_takeovers_total";
+pub(super) const SHARD_RECOVERED_ROWS_TOTAL: &str = "shard_recovered_rows_total";
+pub(super) const SHARD_RECYCLES_TOTAL: &str = "shard_recycles_total";
+pub(super) const SHARD_FENCED_TOTAL: &str = "shard_fenced_total";
 
 pub(super) const DISPATCH_LATENCY_MS: &str = "dispatch_latency_ms";
 pub(super) const DELIVERY_LATENCY_SECONDS: &str = "delivery_latency_seconds";
@@ -34,6 +40,8 @@ pub(super) const GAUGES: &[(&str, &str)] = &[
     (DLQ_DEPTH, "FAILED rows that are neither replayed nor dismissed"),
     (STUCK_DISPATCHING_COUNT, "Leases that are expired and not yet repaired"),
     (UNROUTABLE_LANES, "Lanes of rails that no worker runs"),
+    (HALTED_SHARDS, "Shards that wait for an operator"),
+    (OWNED_SHARDS, "Shards of an exactly-once rail that this worker owns"),
     (RAIL_BREAKER_OPEN, "Destinations of the rail whose breaker is not closed"),
     (RAIL_IN_FLIGHT_ROWS, "Rows that are with the rail"),
 ];
@@ -58,6 +66,13 @@ pub(super) const LABELLED_COUNTERS: &[(&str, &str)] = &[
         "Outcomes that were refused because another worker was there first, by SQLSTATE",
     ),
     (RAIL_ERRORS_TOTAL, "Failures by rail and error code"),
+    (SHARD_TAKEOVERS_TOTAL, "Shards that were taken up with a new producer"),
+    (
+        SHARD_RECOVERED_ROWS_TOTAL,
+        "Rows of a batch in doubt that were found in the topics and not sent again",
+    ),
+    (SHARD_RECYCLES_TOTAL, "Transactions in doubt, each of which cost its producer"),
+    (SHARD_FENCED_TOTAL, "Producers that another owner of the shard had fenced off"),
 ];
 
 /// Histograms with the upper bounds of their buckets.

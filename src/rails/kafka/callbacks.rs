@@ -161,7 +161,7 @@ fn telling(code: Code, reason: &str) -> Code {
 }
 
 /// Without the offset where a broker only said that it has the record already.
-fn reference(topic: &str, partition: i32, offset: i64) -> String {
+pub(super) fn reference(topic: &str, partition: i32, offset: i64) -> String {
     if offset < 0 {
         format!("{topic}/{partition}")
     } else {

@@ -87,7 +87,7 @@ fn metadata(carrier: &Carrier, topic: &str, timeout: Duration) -> Result<Metadat
 }
 
 /// How many partitions the topic has.
-fn partitions(metadata: &Metadata, topic: &str) -> Result<usize, Code> {
+pub(super) fn partitions(metadata: &Metadata, topic: &str) -> Result<usize, Code> {
     let Some(found) = metadata.topics().iter().find(|found| found.name() == topic) else {
         return Err(Code::UnknownTopicOrPartition);
     };
@@ -100,7 +100,7 @@ fn partitions(metadata: &Metadata, topic: &str) -> Result<usize, Code> {
 
 /// The topic's `max.message.bytes`; nothing where it cannot be read, because the user lacks the
 /// right to describe configurations.
-fn limit(settings: &Settings, topic: &str, admin: &mut Option<AdminClient<Log>>) -> Option<usize> {
+pub(super) fn limit(settings: &Settings, topic: &str, admin: &mut Option<AdminClient<Log>>) -> Option<usize> {
     let found = ask_limit(settings, topic, admin);
     if found.is_none() {
         warn!(

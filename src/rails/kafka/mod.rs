@@ -12,6 +12,7 @@ mod carrier;
 mod classify;
 mod codes;
 mod courier;
+mod exactly_once;
 mod hand_over;
 mod headers;
 mod inquiry;
@@ -38,8 +39,9 @@ use super::Rail;
 use crate::config::{ConfigError, KafkaRailConfig};
 use crate::delivery::{DEAD_LETTERS, Failure, Lane, Row};
 use courier::Courier;
+pub use exactly_once::ExactlyOnceRail;
 use settings::Settings;
-use topics::Topics;
+use topics::{Topics, check_name};
 
 /// A Kafka rail: `delivery = "idempotent"`.
 pub struct KafkaRail {

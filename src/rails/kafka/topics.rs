@@ -94,7 +94,7 @@ fn not_allowed() -> Failure {
     )
 }
 
-fn check_name(key: &str, topic: &str) -> Result<(), ConfigError> {
+pub(super) fn check_name(key: &str, topic: &str) -> Result<(), ConfigError> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     let problem = if topic.contains(['{', '}']) {
         "may contain {rail_type} and, once, {tenant}: nothing else in braces"
