@@ -45,6 +45,8 @@ impl ClientContext for Log {
         let (rail, message) = (&*self.rail, self.redactor.redact(message));
         match level {
             _ if facility == "CONFWARN" && message.contains(EXPERIMENTAL) => {}
+            // A new owner of a shard waits until the transaction of the one before has ended.
+            _ if facility == "GETPID" => debug!(rail, facility, "librdkafka: {message}"),
             RDKafkaLogLevel::Emerg
             | RDKafkaLogLevel::Alert
             | RDKafkaLogLevel::Critical
