@@ -2,21 +2,32 @@
 //!
 //! Compiled in only where debug assertions are: a release build has none of it.
 
-/// Dies here, as by `kill -9`, if `TRESTLE_FAILPOINT` names this place.
+/// Dies here, as by `kill -9`, if `TRESTLE_FAILPOINT` names this place; stands still until it is woken if
+/// that is `stop:` and this place, once.
 #[cfg(debug_assertions)]
 pub(crate) fn failpoint(name: &str) {
     use std::sync::OnceLock;
+    use std::sync::atomic::{AtomicBool, Ordering};
     static WANTED: OnceLock<Option<String>> = OnceLock::new();
-    let wanted = WANTED.get_or_init(|| std::env::var("TRESTLE_FAILPOINT").ok());
-    if wanted.as_deref() == Some(name) {
+    static STOPPED: AtomicBool = AtomicBool::new(false);
+    let wanted = WANTED.get_or_init(|| std::env::var("TRESTLE_FAILPOINT").ok()).as_deref();
+    if wanted == Some(name) {
         // Nothing is flushed, nothing is dropped.
-        let _ = std::process::Command::new("kill")
-            .args(["-9", &std::process::id().to_string()])
-            .status();
+        signal("-9");
         loop {
             std::thread::park();
         }
     }
+    let stops = wanted.and_then(|wanted| wanted.strip_prefix("stop:")) == Some(name);
+    if stops && !STOPPED.swap(true, Ordering::Relaxed) {
+        signal("-STOP");
+    }
+}
+
+#[cfg(debug_assertions)]
+fn signal(signal: &str) {
+    let id = std::process::id().to_string();
+    let _ = std::process::Command::new("kill").args([signal, &id]).status();
 }
 
 #[cfg(not(debug_assertions))]

@@ -2,4 +2,5 @@
 //! row once and in order, and the ledger agrees with the topic record by record.
 
 mod crashes;
+mod late;
 mod scene;

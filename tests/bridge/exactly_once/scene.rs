@@ -6,34 +6,32 @@ use crate::process::Setup;
 use crate::rows::{all_done, check_order, header};
 use crate::support::{Database, Topic};
 
-pub(crate) const SHARDS: i32 = 4;
-
 pub(crate) struct Scene {
     pub(crate) database: Database,
     pub(crate) topic: Topic,
-    pub(crate) register: Topic,
+    _register: Topic,
     pub(crate) setup: Setup,
 }
 
 impl Scene {
     pub(crate) async fn new() -> Self {
-        Self::with("").await
+        Self::with_shards(4, "").await
     }
 
-    /// With more settings of the rail.
-    pub(crate) async fn with(more: &str) -> Self {
+    /// With so many shards, and more settings of the rail.
+    pub(crate) async fn with_shards(shards: i32, more: &str) -> Self {
         let (database, topic) = (Database::new().await, Topic::with_partitions(3).await);
         let register = Topic::unmade();
         let policies = format!(
-            "SELECT outbox.set_rail_policies('{{\"kafka\": {{\"delivery\": \"exactly_once\", \"shards\": {SHARDS}}}}}', 'test', 'test')"
+            "SELECT outbox.set_rail_policies('{{\"kafka\": {{\"delivery\": \"exactly_once\", \"shards\": {shards}}}}}', 'test', 'test')"
         );
         database.connect().await.batch_execute(&policies).await.unwrap();
         let setup = Setup::kafka(&database, &topic).await.and(&format!(
-            "delivery = \"exactly_once\"\nshards = {SHARDS}\nregister_topic = \"{}\"\ntransactional_id_prefix = \"{}\"\n{more}\n[relay]\nlease_seconds = 10\nbatch_size = 100\n",
+            "delivery = \"exactly_once\"\nshards = {shards}\nregister_topic = \"{}\"\ntransactional_id_prefix = \"{}\"\n{more}\n[relay]\nlease_seconds = 10\nbatch_size = 100\n",
             register.name(),
             topic.name()
         ));
-        Self { database, topic, register, setup }
+        Self { database, topic, _register: register, setup }
     }
 
     /// Waits until nothing is pending; then every row is in the topic once, in order, and where the ledger

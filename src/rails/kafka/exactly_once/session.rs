@@ -65,16 +65,18 @@ impl Session {
         status: &Arc<Status>,
     ) -> Result<Self, Code> {
         let settings = &shared.settings;
-        let id = format!("{}.{}.{}", shared.prefix, shared.rail(), tenure.shard);
+        let mut id = format!("{}.{}.{}", shared.prefix, shared.rail(), tenure.shard);
+        if is_taken_out("fence") {
+            // A name of its own fences nobody off.
+            id = format!("{id}.{}", uuid::Uuid::new_v4());
+        }
         let config = settings.properties.transactional(shape, &id, settings.timeout);
         let producer =
             BaseProducer::from_config_and_context(&config, Answers::new(settings.log.clone()))
                 .map_err(code)?;
-        if !is_taken_out("fence") {
-            failpoint("eos_before_init");
-            producer.init_transactions(settings.timeout).map_err(code)?;
-            failpoint("eos_after_init");
-        }
+        failpoint("eos_before_init");
+        producer.init_transactions(settings.timeout).map_err(code)?;
+        failpoint("eos_after_init");
         Ok(Self { producer, shape, shared: Arc::clone(shared), tenure, status: Arc::clone(status) })
     }
 
@@ -90,6 +92,7 @@ impl Session {
     /// Sends a batch: all of it, then the register's record, then the commit. Only when that has
     /// succeeded, the rows are reported.
     pub(super) fn transact(&self, plan: &Plan) -> Result<(), Doubt> {
+        failpoint("eos_before_begin");
         let deadline = Instant::now() + self.shared.settings.overdue_after();
         self.producer.begin_transaction().map_err(|error| Doubt::Producer(code(error)))?;
         let mut offsets = Places::new();
@@ -219,8 +222,9 @@ impl Session {
             if left == 0 {
                 return Ok(());
             }
-            let over = self.status.over.load(Ordering::Relaxed) || self.shared.is_closing();
-            if over || Instant::now() >= deadline {
+            // That we have heard of a successor is good to know, but nothing to rely on.
+            let over = self.status.over.load(Ordering::Relaxed) && !is_taken_out("fence");
+            if over || self.shared.is_closing() || Instant::now() >= deadline {
                 return Err(Doubt::Silence);
             }
             if let Some((code, _)) = self.producer.client().fatal_error() {
