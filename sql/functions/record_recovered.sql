@@ -20,7 +20,7 @@ BEGIN
         ORDER BY u.outbox_id, u.batch) AS f
   JOIN outbox.payment_outbox_pending AS p ON p.outbox_id = f.outbox_id AND p.turn_id = ANY (p_turn_ids);
   IF v_rows.ids IS NULL THEN
-    RETURN '{}';
+    RETURN ARRAY[]::uuid[];
   END IF;
   UPDATE outbox.payment_outbox_turns AS t SET worker_id = p_worker_id, epoch = p_epoch
   WHERE t.turn_id = ANY (ARRAY(SELECT p.turn_id FROM outbox.payment_outbox_pending AS p WHERE p.outbox_id = ANY (v_rows.ids)));

@@ -15,7 +15,7 @@ DECLARE
   v_turns bigint[];
 BEGIN
   IF cardinality(v_lost) = 0 THEN
-    RETURN '{}';
+    RETURN ARRAY[]::bigint[];
   END IF;
   v_lanes := ARRAY(
     SELECT l.lane_id FROM outbox.payment_outbox_lanes AS l
@@ -42,7 +42,7 @@ BEGIN
     WHERE p.outbox_id = ANY (v_lost) AND p.participant_id = l.participant_id AND p.rail_type = l.rail_type
       AND l.solo_sequence_id = CASE WHEN p.solo THEN p.sequence_id ELSE 0 END)
   SELECT array_agg(h.turn_id) INTO v_turns FROM leased AS h;
-  RETURN COALESCE(v_turns, '{}');
+  RETURN COALESCE(v_turns, ARRAY[]::bigint[]);
 END
 $$;
 COMMENT ON FUNCTION outbox.take_lost_rows(text, text, smallint, bigint, bigint, uuid[]) IS 'Leases rows that are in the topics although the database does not know that they were ever claimed, and returns their turns.';
