@@ -61,12 +61,10 @@ fn differences(in_force: &Map<String, Value>, configured: &Map<String, Value>) -
     let mut found = Vec::new();
     for (rail, policy) in configured {
         for (key, default) in DEFAULTS {
-            let text = |policy: Option<&Value>| {
-                match policy.map(|policy| &policy[key]) {
-                    Some(Value::String(text)) => text.clone(),
-                    Some(Value::Number(number)) => number.to_string(),
-                    _ => default.to_owned(),
-                }
+            let text = |policy: Option<&Value>| match policy.map(|policy| &policy[key]) {
+                Some(Value::String(text)) => text.clone(),
+                Some(Value::Number(number)) => number.to_string(),
+                _ => default.to_owned(),
             };
             let (now, wanted) = (text(in_force.get(rail)), text(Some(policy)));
             if now != wanted {

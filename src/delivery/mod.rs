@@ -16,7 +16,5 @@ pub use lane::{Lane, LaneTerms, Settled, Settlement};
 pub use lease::Lease;
 pub use outcome::{Class, Failure, Outcome};
 pub use row::{DEAD_LETTERS, Row};
-pub use shard::{
-    Batch, Denied, Evidence, Found, Places, Reconciled, ShardKeeper, Stand, Tenure,
-};
+pub use shard::{Batch, Denied, Evidence, Found, Places, Reconciled, ShardKeeper, Stand, Tenure};
 pub use slots::{Slots, Taken};

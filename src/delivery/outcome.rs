@@ -78,10 +78,7 @@ impl Outcome {
         match self {
             Self::Delivered { .. } => true,
             Self::Refused(_) => !halts_on_failed,
-            Self::Retry(_)
-            | Self::Unavailable { .. }
-            | Self::NotSent
-            | Self::Undecided(_) => false,
+            Self::Retry(_) | Self::Unavailable { .. } | Self::NotSent | Self::Undecided(_) => false,
         }
     }
 }

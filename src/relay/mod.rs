@@ -59,7 +59,9 @@ pub enum RelayError {
     Store(#[from] StoreError),
     #[error("no rail is configured: add one as [rails.NAME] with kind = \"kafka\" or \"http\"")]
     NoRails,
-    #[error("--tenant cannot be used with rails.{0}: its delivery is exactly_once, and a worker that owns a shard delivers all of it")]
+    #[error(
+        "--tenant cannot be used with rails.{0}: its delivery is exactly_once, and a worker that owns a shard delivers all of it"
+    )]
     TenantOfShards(String),
     #[error("{0}")]
     Refused(String),

@@ -65,11 +65,7 @@ impl WorkerStore {
         let rows = self
             .query(
                 LEASE,
-                &[
-                    (&worker_id, Type::TEXT),
-                    (&rail_type, Type::TEXT),
-                    (&lease_seconds, Type::INT4),
-                ],
+                &[(&worker_id, Type::TEXT), (&rail_type, Type::TEXT), (&lease_seconds, Type::INT4)],
             )
             .await?;
         rows.iter()
@@ -93,11 +89,7 @@ impl WorkerStore {
         Ok(Stand { batch: row.try_get(0)?, under_way: row.try_get(1)?, places })
     }
 
-    pub async fn note_places(
-        &self,
-        holder: Holder<'_>,
-        places: &Places,
-    ) -> Result<(), StoreError> {
+    pub async fn note_places(&self, holder: Holder<'_>, places: &Places) -> Result<(), StoreError> {
         let places = json!(places);
         self.query(NOTE, &holder.and([(&places as _, Type::JSONB)])).await.map(|_| ())
     }

@@ -70,8 +70,8 @@ async fn claim(client: &Client, worker: &str, shard: i16, epoch: i64) -> Vec<(Uu
 
 async fn complete(client: &Client, worker: &str, rows: &[(Uuid, Uuid)]) -> i64 {
     let (ids, tokens): (Vec<Uuid>, Vec<Uuid>) = rows.iter().copied().unzip();
-    let call = "SELECT count(*) FILTER (WHERE refusal IS NULL) FROM outbox.complete_outbox_batch($1, $2, $3, \
-        array_fill('DISPATCHED'::outbox.outbox_attempt_state, ARRAY[cardinality($2)]))";
+    let call = "SELECT count(*) FILTER (WHERE refusal IS NULL) FROM outbox.complete_outbox_batch($1, $2::uuid[], $3::uuid[], \
+        array_fill('DISPATCHED'::outbox.outbox_attempt_state, ARRAY[cardinality($2::uuid[])]))";
     client.query_one(call, &[&worker, &ids, &tokens]).await.unwrap().get(0)
 }
 
@@ -99,13 +99,17 @@ async fn neither_time_nor_repair_nor_an_operator_touches_a_batch() {
     let client = owned(&database).await;
     let rows = claim(&client, "w1", 0, 1).await;
     run(&client, "UPDATE outbox.payment_outbox_shards SET lease_expires_at = '2000-01-01'").await;
-    assert_eq!(count(&client, "SELECT count(*) FROM outbox.repair_expired_leases(100, 'r')").await, 0);
+    assert_eq!(
+        count(&client, "SELECT count(*) FROM outbox.repair_expired_leases(100, 'r')").await,
+        0
+    );
     let ordinary = "SELECT count(*) FROM outbox.claim_outbox_batch(100, 'x', 60)";
     assert_eq!(count(&client, ordinary).await, 0, "an ordinary claim gets nothing of the rail");
     let skip = "SELECT outbox.skip_outbox_lane_head(p.participant_id, 'eos', 'ops', 'why') \
         FROM outbox.payment_outbox_pending AS p WHERE p.batch IS NOT NULL LIMIT 1";
     assert_eq!(code(&client.batch_execute(skip).await.unwrap_err()), "P7007");
-    let under_way = "SELECT count(*) FROM outbox.payment_outbox_pending WHERE batch = 1 AND shard = 0";
+    let under_way =
+        "SELECT count(*) FROM outbox.payment_outbox_pending WHERE batch = 1 AND shard = 0";
     assert_eq!(count(&client, under_way).await, i64::try_from(rows.len()).unwrap());
 }
 
@@ -133,7 +137,8 @@ async fn an_owner_of_an_older_epoch_decides_nothing() {
 #[tokio::test]
 async fn without_the_look_at_owner_and_epoch_it_would_take_a_batch_from_its_successor() {
     let database = Database::new().await;
-    let guard = "v_shard.owner IS DISTINCT FROM p_worker_id OR v_shard.epoch IS DISTINCT FROM p_epoch";
+    let guard =
+        "v_shard.owner IS DISTINCT FROM p_worker_id OR v_shard.epoch IS DISTINCT FROM p_epoch";
     database.take_out("hold_shard", guard, "false").await;
     assert!(late_owner(&database).await > 0, "its rows are free to be sent again");
 }
@@ -203,10 +208,12 @@ async fn where_register_and_topics_disagree_the_shard_waits_for_an_operator() {
     assert!(halted.unwrap().contains("committed with 3 rows, but the topics have 0"));
     assert_eq!(claim(&client, "w1", 0, 1).await, []);
     run(&client, "SELECT outbox.lease_outbox_shards('w2', 'eos', 60)").await;
-    let free = "SELECT count(*) FROM outbox.payment_outbox_shards WHERE shard = 0 AND owner IS NULL";
+    let free =
+        "SELECT count(*) FROM outbox.payment_outbox_shards WHERE shard = 0 AND owner IS NULL";
     assert_eq!(count(&client, free).await, 1, "nobody takes it");
     assert_eq!(code(&policies(&client, "idempotent", 16).await.unwrap_err()), "P7015");
-    let resume = "SELECT outbox.resume_outbox_shard('eos', 0::smallint, 'ops', 'looked at the topic')::int8";
+    let resume =
+        "SELECT outbox.resume_outbox_shard('eos', 0::smallint, 'ops', 'looked at the topic')::int8";
     assert_eq!(count(&client, resume).await, i64::try_from(rows.len()).unwrap());
     assert_eq!(code(&client.batch_execute(resume).await.unwrap_err()), "P7016");
 }
@@ -248,7 +255,9 @@ async fn workers_share_the_shards_evenly() {
                     "SELECT outbox.release_outbox_shard('{asker}', 'eos', s.shard, s.epoch) \
                      FROM outbox.lease_outbox_shards('{asker}', 'eos', 60) AS s WHERE s.leave"
                 );
-                let known = format!("SELECT count(*) FROM outbox.payment_outbox_workers WHERE worker_id = '{asker}'");
+                let known = format!(
+                    "SELECT count(*) FROM outbox.payment_outbox_workers WHERE worker_id = '{asker}'"
+                );
                 if count(&client, &known).await > 0 {
                     run(&client, &ask).await;
                 }

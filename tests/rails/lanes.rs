@@ -134,7 +134,8 @@ pub(crate) fn word(settled: &Settled) -> &'static str {
         Settlement::Outcome(Outcome::Delivered { .. }) => "delivered",
         Settlement::Outcome(Outcome::Refused(_)) => "refused",
         Settlement::Outcome(Outcome::Retry(_) | Outcome::Unavailable { .. }) => "in doubt",
-        Settlement::Outcome(Outcome::NotSent | Outcome::Undecided(_)) | Settlement::Release { .. } => "released",
+        Settlement::Outcome(Outcome::NotSent | Outcome::Undecided(_))
+        | Settlement::Release { .. } => "released",
     }
 }
 

@@ -111,7 +111,8 @@ fn accept(client: TcpStream, names: &Names, state: &Arc<Mutex<State>>) {
     for stream in [&client, &server] {
         stream.set_nodelay(true).unwrap();
     }
-    let (mut to_client, mut from_server) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+    let (mut to_client, mut from_server) =
+        (client.try_clone().unwrap(), server.try_clone().unwrap());
     let names = names.clone();
     thread::spawn(move || {
         while let Some(mut answer) = frame(&mut from_server) {
@@ -189,7 +190,8 @@ impl State {
 fn frame(from: &mut TcpStream) -> Option<Vec<u8>> {
     let mut frame = vec![0; 4];
     from.read_exact(&mut frame).ok()?;
-    let length = usize::try_from(i32::from_be_bytes([frame[0], frame[1], frame[2], frame[3]])).ok()?;
+    let length =
+        usize::try_from(i32::from_be_bytes([frame[0], frame[1], frame[2], frame[3]])).ok()?;
     frame.resize(4 + length, 0);
     from.read_exact(&mut frame[4..]).ok()?;
     Some(frame)

@@ -40,9 +40,7 @@ impl Proxy {
     pub(crate) fn to_kafka() -> Self {
         let broker =
             std::env::var("KAFKA_BROKERS").expect("KAFKA_BROKERS is not set: run `make test`");
-        Self::to(&broker, |host, port, own_port| {
-            Some(Names::new(host, port, own_port))
-        })
+        Self::to(&broker, |host, port, own_port| Some(Names::new(host, port, own_port)))
     }
 
     /// In front of the database server that the tests run against.

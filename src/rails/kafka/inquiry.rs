@@ -100,7 +100,11 @@ pub(super) fn partitions(metadata: &Metadata, topic: &str) -> Result<usize, Code
 
 /// The topic's `max.message.bytes`; nothing where it cannot be read, because the user lacks the
 /// right to describe configurations.
-pub(super) fn limit(settings: &Settings, topic: &str, admin: &mut Option<AdminClient<Log>>) -> Option<usize> {
+pub(super) fn limit(
+    settings: &Settings,
+    topic: &str,
+    admin: &mut Option<AdminClient<Log>>,
+) -> Option<usize> {
     let found = ask_limit(settings, topic, admin);
     if found.is_none() {
         warn!(

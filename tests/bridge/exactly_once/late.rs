@@ -22,8 +22,12 @@ async fn late_commits(commits: usize, without: &str) -> (Scene, Postman, Bridge)
     // One batch after the other, so that each late commit finds a transaction to end.
     while postman.delivered_late() < commits {
         enqueue(&client, "kafka", 5, 50).await;
-        wait_for(&scene.database, "SELECT NOT EXISTS (SELECT FROM outbox.payment_outbox_pending) \
-            OR EXISTS (SELECT FROM outbox.payment_outbox_shards WHERE halted_at IS NOT NULL)").await;
+        wait_for(
+            &scene.database,
+            "SELECT NOT EXISTS (SELECT FROM outbox.payment_outbox_pending) \
+            OR EXISTS (SELECT FROM outbox.payment_outbox_shards WHERE halted_at IS NOT NULL)",
+        )
+        .await;
     }
     (scene, postman, worker)
 }

@@ -2,5 +2,6 @@
 //! row once and in order, and the ledger agrees with the topic record by record.
 
 mod crashes;
+mod faults;
 mod late;
 mod scene;

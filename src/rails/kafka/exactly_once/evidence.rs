@@ -106,7 +106,9 @@ impl<'a> Reader<'a> {
         let bounds = self.shared.bounds(self.ends.client(), topic)?;
         let partition = i32::from(self.shard);
         let Some((low, high)) = bounds.get(&partition).copied() else {
-            return Err(Blind::Unavailable(format!("the topic {topic} has no partition {partition}")));
+            return Err(Blind::Unavailable(format!(
+                "the topic {topic} has no partition {partition}"
+            )));
         };
         let known = stand.places.get(topic).and_then(|places| places.get(&partition)).copied();
         if let Some(from) = known {
@@ -170,8 +172,7 @@ impl<'a> Reader<'a> {
     fn row(&self, message: &BorrowedMessage<'_>) -> Option<Found> {
         let headers = message.headers()?;
         let value = |name| headers.iter().find(|header| header.key == name)?.value;
-        let batch =
-            register::read_mark(self.shared.rail(), self.shard, value(register::HEADER)?)?;
+        let batch = register::read_mark(self.shared.rail(), self.shard, value(register::HEADER)?)?;
         let id = value("ce_id").or_else(|| value("id"))?;
         Some(Found {
             outbox_id: Uuid::try_parse_ascii(id).ok()?,

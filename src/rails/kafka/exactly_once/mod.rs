@@ -104,13 +104,8 @@ impl ExactlyOnceRail {
         let (commands, received) = mpsc::channel();
         let no = || AtomicBool::new(false);
         let status = Arc::new(Status { ready: no(), over: no(), ended: no() });
-        let shard = Shard::new(
-            Arc::clone(&self.shared),
-            keeper,
-            tenure,
-            Arc::clone(&status),
-            received,
-        );
+        let shard =
+            Shard::new(Arc::clone(&self.shared), keeper, tenure, Arc::clone(&status), received);
         self.shared.open.send_modify(|open| *open += 1);
         let thread = thread::Builder::new().name(format!("kafka-shard-{}", tenure.shard));
         if let Err(error) = thread.spawn(move || shard.run()) {

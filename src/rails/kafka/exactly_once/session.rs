@@ -194,7 +194,9 @@ impl Session {
         loop {
             match self.producer.send(record) {
                 Ok(()) => return Ok(()),
-                Err((error, back)) if code_of(&error) == Code::QueueFull && Instant::now() < deadline => {
+                Err((error, back))
+                    if code_of(&error) == Code::QueueFull && Instant::now() < deadline =>
+                {
                     record = back;
                     self.producer.poll(POLL);
                 }

@@ -89,7 +89,11 @@ impl Shard {
                 }
                 Err(Setback::Over) => break,
                 Err(Setback::Later(words)) => {
-                    warn!(rail = self.shared.rail(), shard = self.tenure.shard, "the shard cannot be used yet: {words}");
+                    warn!(
+                        rail = self.shared.rail(),
+                        shard = self.tenure.shard,
+                        "the shard cannot be used yet: {words}"
+                    );
                     self.rest(pause);
                     pause = (pause * 2).min(LONGEST_PAUSE);
                 }
@@ -119,7 +123,11 @@ impl Shard {
         }
         // Lost ones are not ours to release.
         if let Err(Denied::Away(words)) = self.keeper.release(self.tenure) {
-            warn!(rail = self.shared.rail(), shard = self.tenure.shard, "the shard could not be given up, its lease will expire: {words}");
+            warn!(
+                rail = self.shared.rail(),
+                shard = self.tenure.shard,
+                "the shard could not be given up, its lease will expire: {words}"
+            );
         }
         self.status.ended.store(true, Ordering::Release);
         self.shared.open.send_modify(|open| *open -= 1);
@@ -129,12 +137,13 @@ impl Shard {
     fn take_up(&mut self) -> Result<Session, Setback> {
         // First of all whether it is still ours: a late fence would cost its owner a takeover.
         self.keeper.stand(self.tenure)?;
-        let session = Session::open(&self.shared, self.tenure, self.shape(), &self.status).map_err(|code| {
-            if is_fenced(code) {
-                metrics::shard_fenced(self.shared.rail());
-            }
-            Setback::Later(format!("no transactional producer: {code}"))
-        })?;
+        let session = Session::open(&self.shared, self.tenure, self.shape(), &self.status)
+            .map_err(|code| {
+                if is_fenced(code) {
+                    metrics::shard_fenced(self.shared.rail());
+                }
+                Setback::Later(format!("no transactional producer: {code}"))
+            })?;
         self.shared.prepare_register(session.client()).map_err(Setback::Later)?;
         // Asked for once more, because a claim may have been under way before the fence stood.
         let stand = self.keeper.stand(self.tenure)?;
@@ -233,8 +242,13 @@ impl Shard {
                     let parcel = &plan.parcels[place];
                     parcel.lane.rows()[parcel.index].outbox_id
                 });
-                warn!(rail = self.shared.rail(), shard = self.tenure.shard, batch = batch.number, ?doubt,
-                    "a transaction did not succeed for certain: finding out what became of it");
+                warn!(
+                    rail = self.shared.rail(),
+                    shard = self.tenure.shard,
+                    batch = batch.number,
+                    ?doubt,
+                    "a transaction did not succeed for certain: finding out what became of it"
+                );
                 let fate = failure.as_ref();
                 lanes.iter().for_each(|lane| lane.leave_undecided(fate));
                 metrics::shard_recycled(self.shared.rail());
@@ -257,7 +271,9 @@ impl Shard {
             _ if doubt.is_fenced() => return None,
             Doubt::Record { place, code } => (*code, Some(*place)),
             Doubt::Producer(code) => (*code, None),
-            Doubt::Silence => return Some(classify::failure(rdkafka::types::RDKafkaErrorCode::MessageTimedOut)),
+            Doubt::Silence => {
+                return Some(classify::failure(rdkafka::types::RDKafkaErrorCode::MessageTimedOut));
+            }
         };
         let failure = classify::failure(code);
         match (self.shared.settings.classes.class(code), place) {
