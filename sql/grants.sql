@@ -17,12 +17,18 @@ GRANT EXECUTE ON FUNCTION
 TO symphony_ingest;
 
 GRANT EXECUTE ON FUNCTION
-  outbox.claim_outbox_batch(integer, text, integer, text[], uuid, integer),
+  outbox.claim_outbox_batch(integer, text, integer, text[], uuid, integer, smallint[], bigint[], jsonb),
   outbox.complete_outbox_attempt(uuid, uuid, text, outbox.outbox_attempt_state, text, text, text, text, integer, integer, boolean),
   outbox.complete_outbox_batch(text, uuid[], uuid[], outbox.outbox_attempt_state[], text[], text[], text[], text[], integer[], integer[], boolean[]),
   outbox.renew_outbox_leases(text, uuid[], uuid[], integer),
   outbox.release_outbox_leases(text, uuid[], uuid[], integer),
   outbox.repair_expired_leases(integer, text),
+  outbox.lease_outbox_shards(text, text, integer),
+  outbox.outbox_shard_stand(text, text, smallint, bigint),
+  outbox.note_shard_offsets(text, text, smallint, bigint, jsonb),
+  outbox.reconcile_outbox_shard(text, text, smallint, bigint, uuid[], bigint[], text[], bigint[], integer[], bigint, jsonb),
+  outbox.release_outbox_shard(text, text, smallint, bigint),
+  outbox.halt_outbox_shard(text, text, smallint, bigint, text),
   outbox.run_outbox_upkeep(),
   outbox.sample_outbox_gauges(),
   outbox.waiting_rails(text[], uuid),
@@ -42,6 +48,7 @@ GRANT EXECUTE ON FUNCTION
   outbox.preview_replay(uuid[]),
   outbox.replay_failed_outbox(uuid, text, text),
   outbox.dismiss_failed_outbox(uuid, text, text),
+  outbox.resume_outbox_shard(text, smallint, text, text),
   outbox.set_rail_policies(jsonb, text, text),
   outbox.set_outbox_settings(jsonb, text, text)
 TO symphony_operator;

@@ -10,6 +10,7 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   v_lane_id bigint;
+  v_shard   smallint;
 BEGIN
   LOOP
     PERFORM FROM outbox.payment_outbox_lanes AS l
@@ -18,13 +19,14 @@ BEGIN
     FOR KEY SHARE;
     EXIT WHEN FOUND;
 
-    INSERT INTO outbox.payment_outbox_lanes (participant_id, rail_type, solo_sequence_id, tenant_id)
-    VALUES (p_participant_id, p_rail_type, p_solo_sequence_id, p_tenant_id)
+    v_shard := outbox.shard_of(p_participant_id, p_rail_type);
+    INSERT INTO outbox.payment_outbox_lanes (participant_id, rail_type, solo_sequence_id, tenant_id, shard)
+    VALUES (p_participant_id, p_rail_type, p_solo_sequence_id, p_tenant_id, v_shard)
     ON CONFLICT DO NOTHING
     RETURNING lane_id INTO v_lane_id;
     IF FOUND THEN
-      INSERT INTO outbox.payment_outbox_turns (lane_id, rail_type, tenant_id, due_at, head_position)
-      VALUES (v_lane_id, p_rail_type, p_tenant_id, p_due_at, p_head_position);
+      INSERT INTO outbox.payment_outbox_turns (lane_id, rail_type, tenant_id, shard, due_at, head_position)
+      VALUES (v_lane_id, p_rail_type, p_tenant_id, v_shard, p_due_at, p_head_position);
       RETURN true;
     END IF;
     -- Somebody made the lane between the two statements: look again.

@@ -21,9 +21,10 @@ BEGIN
           WHEN 'on_failed' THEN v_key.value IN ('skip', 'halt')
           WHEN 'delivery' THEN v_key.value IN ('idempotent', 'exactly_once')
           WHEN 'dlq' THEN v_key.value IN ('topic', 'ledger')
+          WHEN 'shards' THEN v_key.value ~ '^[0-9]{1,3}$' AND v_key.value::integer BETWEEN 1 AND 256
           ELSE false END, false) THEN
         RAISE EXCEPTION 'p_policies.%.%: % is not understood', v_rail.key, v_key.key, COALESCE(quote_literal(v_key.value), 'null')
-          USING ERRCODE = 'P7118', HINT = 'ordering is strict or none, on_failed is skip or halt, delivery is idempotent or exactly_once, dlq is topic or ledger.';
+          USING ERRCODE = 'P7118', HINT = 'ordering is strict or none, on_failed is skip or halt, delivery is idempotent or exactly_once, dlq is topic or ledger, shards is a number from 1 to 256.';
       END IF;
     END LOOP;
     IF v_rail.value ->> 'on_failed' = 'halt' AND v_rail.value ->> 'ordering' = 'none' THEN

@@ -11,7 +11,7 @@ BEGIN
   CROSS JOIN LATERAL outbox.rail_policy_defaults(r.value) AS d (p)
   CROSS JOIN LATERAL jsonb_each_text(d.p) AS k
   CROSS JOIN LATERAL outbox.rail_policy_defaults(COALESCE(
-    (SELECT jsonb_build_object('ordering', y.ordering, 'on_failed', y.on_failed, 'delivery', y.delivery, 'dlq', y.dlq)
+    (SELECT jsonb_build_object('ordering', y.ordering, 'on_failed', y.on_failed, 'delivery', y.delivery, 'dlq', y.dlq, 'shards', y.shards)
      FROM outbox.payment_outbox_rail_policies AS y WHERE y.rail_type = r.key AND y.in_force), '{}')) AS f (p)
   WHERE k.value <> f.p ->> k.key
   ORDER BY r.key, k.key LIMIT 1;

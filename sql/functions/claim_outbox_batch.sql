@@ -1,10 +1,12 @@
 CREATE OR REPLACE FUNCTION outbox.claim_outbox_batch(
   p_batch_size integer, p_worker_id text, p_lease_seconds integer,
-  p_rail_types text[] DEFAULT NULL, p_tenant_id uuid DEFAULT NULL, p_lane_rows integer DEFAULT NULL
+  p_rail_types text[] DEFAULT NULL, p_tenant_id uuid DEFAULT NULL, p_lane_rows integer DEFAULT NULL,
+  p_shards smallint[] DEFAULT NULL, p_epochs bigint[] DEFAULT NULL, p_offsets jsonb DEFAULT '{}'
 ) RETURNS TABLE (
   outbox_id uuid, instruction_id text, participant_id text, sequence_id bigint, idempotency_key text, rail_type text,
   payload jsonb, attempt_count integer, lease_token uuid, lease_expires_at timestamptz, headers jsonb, tenant_id uuid,
-  created_at timestamptz, claimed_at timestamptz, replay_of uuid, dead_letter_of uuid, zombie_count bigint, turn_id bigint, in_doubt_since timestamptz)
+  created_at timestamptz, claimed_at timestamptz, replay_of uuid, dead_letter_of uuid, zombie_count bigint, turn_id bigint, in_doubt_since timestamptz,
+  shard smallint, batch bigint)
 LANGUAGE plpgsql SECURITY DEFINER ROWS 500
 SET search_path = pg_catalog, pg_temp
 SET enable_seqscan = off
@@ -14,14 +16,16 @@ AS $$
 #variable_conflict use_column
 DECLARE
   v_now     timestamptz;
-  v_scope   text := concat_ws(',', p_tenant_id, array_to_string(p_rail_types, ','));
+  v_scope   text;
   v_start   timestamptz;
-  v_rails   text[] := COALESCE(p_rail_types, outbox.due_rails());
+  v_rails   text[];
+  v_place   record;
   v_lanes   integer;
   v_picked  record;
   v_ids     uuid[] := ARRAY[]::uuid[];
   v_more    uuid[];
   v_gave    bigint;
+  v_had     integer;
 BEGIN
   PERFORM outbox.check_batch_size('p_batch_size', p_batch_size), outbox.check_batch_size('p_lane_rows', COALESCE(p_lane_rows, 1)),
     outbox.check_worker(p_worker_id), outbox.check_lease_seconds(p_lease_seconds);
@@ -30,33 +34,44 @@ BEGIN
   END IF;
   PERFORM outbox.repair_when_expired(p_worker_id);
   v_now := outbox.clock();
-  v_start := outbox.scan_start('outbox.claim_scan', v_scope, v_now);
+  v_rails := outbox.claimable_rails(COALESCE(p_rail_types, outbox.due_rails()), p_shards IS NOT NULL);
 
-  -- Few lanes with many rows each are cheaper than many with one: begin with a tenth of the batch.
-  v_lanes := GREATEST(p_batch_size / 10, 1);
-  v_picked := outbox.pick_lanes(v_rails, p_tenant_id, v_now, v_start, 0, v_lanes);
-  PERFORM outbox.remember_scan('outbox.claim_scan', v_scope, v_start, COALESCE(v_picked.first_due, v_now), v_now, outbox.clock() - v_now);
-  LOOP
-    v_more := ARRAY[]::uuid[];
-    IF cardinality(v_picked.turn_ids) > 0 THEN
-      SELECT COALESCE(array_agg(c.outbox_id ORDER BY c.due_at, c.waited_turn_id, c.lane_position), '{}'), count(DISTINCT c.waited_turn_id)
-      INTO v_more, v_gave
-      FROM outbox.lease_lanes(
-        v_picked.turn_ids,
-        LEAST(ceil((p_batch_size - cardinality(v_ids))::numeric / cardinality(v_picked.turn_ids))::integer, p_lane_rows),
-        p_batch_size - cardinality(v_ids), p_worker_id, v_now, v_now + p_lease_seconds * interval '1 second') AS c;
-      v_ids := v_ids || v_more;
-      IF v_gave < cardinality(v_picked.turn_ids) AND cardinality(v_ids) < p_batch_size THEN
-        -- A lane that gave nothing is empty or waits: find out when to look again.
-        PERFORM outbox.settle_lanes(v_picked.turn_ids);
+  FOR v_place IN SELECT * FROM outbox.claimable_shards(p_worker_id, p_rail_types, p_shards, p_epochs, v_now) LOOP
+    v_scope := concat_ws(',', p_tenant_id, array_to_string(p_rail_types, ','), NULLIF(v_place.shard, -1));
+    v_start := outbox.scan_start('outbox.claim_scan', v_scope, v_now);
+    -- Few lanes with many rows each are cheaper than many with one: begin with a tenth of the batch.
+    v_lanes := GREATEST((p_batch_size - cardinality(v_ids)) / 10, 1);
+    v_had := cardinality(v_ids);
+    v_picked := outbox.pick_lanes(v_rails, p_tenant_id, v_now, v_start, 0, v_lanes, v_place.shard);
+    PERFORM outbox.remember_scan('outbox.claim_scan', v_scope, v_start, COALESCE(v_picked.first_due, v_now), v_now, outbox.clock() - v_now);
+    LOOP
+      v_more := ARRAY[]::uuid[];
+      IF cardinality(v_picked.turn_ids) > 0 THEN
+        SELECT COALESCE(array_agg(c.outbox_id ORDER BY c.due_at, c.waited_turn_id, c.lane_position), '{}'), count(DISTINCT c.waited_turn_id)
+        INTO v_more, v_gave
+        FROM outbox.lease_lanes(
+          v_picked.turn_ids,
+          LEAST(ceil((p_batch_size - cardinality(v_ids))::numeric / cardinality(v_picked.turn_ids))::integer, p_lane_rows),
+          p_batch_size - cardinality(v_ids), p_worker_id, v_now,
+          CASE WHEN v_place.batch IS NULL THEN v_now + p_lease_seconds * interval '1 second' ELSE 'infinity' END, v_place.batch, v_place.epoch) AS c;
+        v_ids := v_ids || v_more;
+        IF v_gave < cardinality(v_picked.turn_ids) AND cardinality(v_ids) < p_batch_size THEN
+          -- A lane that gave nothing is empty or waits: find out when to look again.
+          PERFORM outbox.settle_lanes(v_picked.turn_ids);
+        END IF;
       END IF;
+      EXIT WHEN cardinality(v_ids) >= p_batch_size OR v_picked.looked_at < v_lanes;
+      -- Lanes that gave little: take as many more as it needs at that rate.
+      IF cardinality(v_more) > 0 THEN
+        v_lanes := GREATEST((p_batch_size - cardinality(v_ids)) * cardinality(v_picked.turn_ids) / cardinality(v_more), 1);
+      END IF;
+      v_picked := outbox.pick_lanes(v_rails, p_tenant_id, v_now, v_picked.last_due, v_picked.last_turn, v_lanes, v_place.shard);
+    END LOOP;
+    IF v_place.batch IS NOT NULL AND cardinality(v_ids) > v_had THEN
+      UPDATE outbox.payment_outbox_shards AS s SET batch = v_place.batch, offsets = s.offsets || COALESCE(p_offsets, '{}')
+      WHERE s.rail_type = p_rail_types[1] AND s.shard = v_place.shard;
     END IF;
-    EXIT WHEN cardinality(v_ids) >= p_batch_size OR v_picked.looked_at < v_lanes;
-    -- Lanes that gave little: take as many more as it needs at that rate.
-    IF cardinality(v_more) > 0 THEN
-      v_lanes := GREATEST((p_batch_size - cardinality(v_ids)) * cardinality(v_picked.turn_ids) / cardinality(v_more), 1);
-    END IF;
-    v_picked := outbox.pick_lanes(v_rails, p_tenant_id, v_now, v_picked.last_due, v_picked.last_turn, v_lanes);
+    EXIT WHEN cardinality(v_ids) >= p_batch_size;
   END LOOP;
 
   PERFORM outbox.log_batch_event('LEASE_CLAIMED', p_worker_id, v_ids);
@@ -73,10 +88,11 @@ BEGIN
            CASE WHEN p.attempt_count > 0 OR p.replay_of IS NOT NULL THEN (
              SELECT min(a.claimed_at) FROM outbox.payment_outbox_attempts AS a
              WHERE a.instruction_id = p.instruction_id AND a.idempotency_key = p.idempotency_key
-               AND a.rail_type = p.rail_type AND a.state IN ('RETRYABLE', 'ZOMBIE_REQUEUE')) END
+               AND a.rail_type = p.rail_type AND a.state IN ('RETRYABLE', 'ZOMBIE_REQUEUE')) END,
+           p.shard, p.batch
     FROM unnest(v_ids) WITH ORDINALITY AS i (outbox_id, n)
     CROSS JOIN LATERAL (SELECT * FROM outbox.payment_outbox_pending AS p WHERE p.outbox_id = i.outbox_id OFFSET 0) AS p
     ORDER BY i.n;
 END
 $$;
-COMMENT ON FUNCTION outbox.claim_outbox_batch(integer, text, integer, text[], uuid, integer) IS 'Leases due rows with a fresh lease_token each and returns them in lane order: whoever has been due longest first, and of each lane the due rows at its head. A lane is leased as a whole: its rows have the same turn_id.';
+COMMENT ON FUNCTION outbox.claim_outbox_batch(integer, text, integer, text[], uuid, integer, smallint[], bigint[], jsonb) IS 'Leases due rows with a fresh lease_token each and returns them in lane order: whoever has been due longest first, and of each lane the due rows at its head. A lane is leased as a whole: its rows have the same turn_id. On an exactly-once rail, for shards that the worker owns: the rows of each are its next batch.';

@@ -38,7 +38,7 @@ BEGIN
               p.payload, p.headers, p.created_at, p.replay_of, p.dead_letter_of, j.*),
   kept AS (
     UPDATE outbox.payment_outbox_pending AS p
-    SET claimed_by = NULL, claimed_at = NULL, lease_token = NULL, lease_expires_at = NULL, turn_id = NULL,
+    SET claimed_by = NULL, claimed_at = NULL, lease_token = NULL, lease_expires_at = NULL, turn_id = NULL, shard = NULL, batch = NULL,
         attempt_count = CASE j.verdict WHEN 'record' THEN GREATEST(p.attempt_count, j.attempt_no) ELSE p.attempt_count END,
         next_attempt_at = CASE j.verdict WHEN 'record' THEN v_now + j.retry_delay ELSE p.next_attempt_at END,
         solo = p.solo OR j.unordered

@@ -29,7 +29,7 @@ BEGIN
     SELECT ROW(outbox.uuidv7(), (r.j ->> 'tenant_id')::uuid, r.j ->> 'instruction_id', r.j ->> 'participant_id', r.n, r.n,
                r.j ->> 'idempotency_key', r.j ->> 'rail_type', r.j -> 'payload', COALESCE(NULLIF(r.j -> 'headers', 'null'), '{}'), 0,
                GREATEST((r.j ->> 'not_before')::timestamptz, v_now), v_now, NULL, NULL, NULL, NULL, NULL,
-               COALESCE((r.j ->> 'not_before')::timestamptz > v_now AND o.rail_type IS NOT NULL, false), NULL, NULL)::outbox.payment_outbox_pending
+               COALESCE((r.j ->> 'not_before')::timestamptz > v_now AND o.rail_type IS NOT NULL, false), NULL, NULL, NULL, NULL)::outbox.payment_outbox_pending
     FROM jsonb_array_elements(p_rows) WITH ORDINALITY AS r (j, n)
     LEFT JOIN outbox.payment_outbox_rail_policies AS o ON o.rail_type = r.j ->> 'rail_type' AND o.in_force AND o.ordering = 'none'
     WHERE NOT v_faults ? r.n::text

@@ -1,4 +1,4 @@
--- Rail by rail, so that each count is a range of the index that ends after 1,000 lanes.
+-- Place by place (a rail, or a shard of it), so that each count is a range of the index that ends after 1,000 lanes.
 CREATE OR REPLACE FUNCTION outbox.lane_gauges()
 RETURNS TABLE (due bigint, delayed bigint, blocked bigint, leased bigint, expired bigint, paused bigint, halted bigint, unroutable bigint)
 LANGUAGE sql STABLE SECURITY DEFINER ROWS 1
@@ -7,19 +7,19 @@ SET enable_seqscan = off
 SET jit = off
 AS $$
   WITH c AS MATERIALIZED (SELECT outbox.clock() AS now),
-  rails AS MATERIALIZED (
-    SELECT r.rail_type, EXISTS (
+  places AS MATERIALIZED (
+    SELECT r.rail_type, r.shard, EXISTS (
       SELECT FROM outbox.payment_outbox_workers AS w
       WHERE w.live_until > (SELECT c.now FROM c) AND w.tenant_id IS NULL AND r.rail_type = ANY (w.rail_types)) AS is_run
-    FROM unnest(outbox.due_rails()) AS r (rail_type)),
+    FROM outbox.places_of(outbox.due_rails()) AS r),
   due AS MATERIALIZED (
-    SELECT r.rail_type, r.is_run, t.tenant_id FROM rails AS r CROSS JOIN LATERAL (
+    SELECT r.rail_type, r.is_run, t.tenant_id FROM places AS r CROSS JOIN LATERAL (
       SELECT t.tenant_id FROM outbox.payment_outbox_turns AS t
-      WHERE t.worker_id IS NULL AND t.rail_type = r.rail_type AND t.due_at <= (SELECT c.now FROM c) LIMIT 1000) AS t),
+      WHERE t.worker_id IS NULL AND t.rail_type = r.rail_type AND t.shard = r.shard AND t.due_at <= (SELECT c.now FROM c) LIMIT 1000) AS t),
   later AS MATERIALIZED (
-    SELECT t.lane_id, t.head_position FROM rails AS r CROSS JOIN LATERAL (
+    SELECT t.lane_id, t.head_position FROM places AS r CROSS JOIN LATERAL (
       SELECT t.lane_id, t.head_position FROM outbox.payment_outbox_turns AS t
-      WHERE t.worker_id IS NULL AND t.rail_type = r.rail_type AND t.due_at > (SELECT c.now FROM c) ORDER BY t.due_at LIMIT 1000) AS t
+      WHERE t.worker_id IS NULL AND t.rail_type = r.rail_type AND t.shard = r.shard AND t.due_at > (SELECT c.now FROM c) ORDER BY t.due_at LIMIT 1000) AS t
     LIMIT 1000),
   -- Its head is not due, but a row behind it is: looked for among the participant's next few rows.
   blocked AS (

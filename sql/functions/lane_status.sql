@@ -26,7 +26,7 @@ AS $$
     SELECT k.* FROM known AS k
     WHERE NOT p_waiting_only OR k.state NOT IN ('due', 'leased')
     ORDER BY k.state <> 'halted', k.state <> 'paused', k.state <> 'lease expired', k.due_at, k.lane_id LIMIT p_limit)
-  SELECT s.participant_id, s.rail_type, s.tenant_id, s.solo_sequence_id, s.state, s.due_at, s.worker_id, n.pending_rows,
+  SELECT s.participant_id, s.rail_type, s.tenant_id, s.solo_sequence_id, s.state, NULLIF(s.due_at, 'infinity'), s.worker_id, n.pending_rows,
          h.outbox_id, h.sequence_id, h.attempt_count, a.error_code, s.stopped_at, s.stopped_by, s.stopped_reason, s.halted_by
   FROM shown AS s
   CROSS JOIN LATERAL (

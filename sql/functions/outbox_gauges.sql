@@ -2,7 +2,7 @@
 CREATE OR REPLACE FUNCTION outbox.outbox_gauges()
 RETURNS TABLE (pending_depth bigint, depth_is_exact boolean, oldest_pending_age_seconds float8, dlq_depth bigint, dlq_undelivered_age_seconds float8,
                expired_leases bigint, due_lanes bigint, delayed_lanes bigint, blocked_lanes bigint, leased_lanes bigint, paused_lanes bigint,
-               halted_lanes bigint, unroutable_lanes bigint, workers bigint, default_partition_rows bigint, dead_tuples bigint)
+               halted_lanes bigint, unroutable_lanes bigint, workers bigint, default_partition_rows bigint, dead_tuples bigint, halted_shards bigint)
 LANGUAGE sql STABLE SECURITY DEFINER ROWS 1
 SET search_path = pg_catalog, pg_temp
 SET jit = off
@@ -27,7 +27,8 @@ AS $$
          (SELECT count(*) FROM (
             (SELECT FROM outbox.payment_outbox_attempts_default LIMIT 1000) UNION ALL (SELECT FROM outbox.payment_outbox_events_default LIMIT 1000)) AS d),
          pg_stat_get_dead_tuples(p.oid) + pg_stat_get_dead_tuples('outbox.payment_outbox_turns'::regclass)
-           + pg_stat_get_dead_tuples('outbox.payment_outbox_lanes'::regclass)
+           + pg_stat_get_dead_tuples('outbox.payment_outbox_lanes'::regclass),
+         (SELECT count(*) FROM outbox.payment_outbox_shards AS s WHERE s.halted_at IS NOT NULL)
   FROM pending AS p CROSS JOIN counted AS c CROSS JOIN outbox.lane_gauges() AS l
 $$;
-COMMENT ON FUNCTION outbox.outbox_gauges() IS 'How the outbox is doing, in numbers: depth (an estimate beyond 100,000 rows), ages (null where there is nothing), open failures (up to 100,000), lanes by what they wait for, live workers, rows in default partitions, dead tuples of the tables that change most.';
+COMMENT ON FUNCTION outbox.outbox_gauges() IS 'How the outbox is doing, in numbers: depth (an estimate beyond 100,000 rows), ages (null where there is nothing), open failures (up to 100,000), lanes by what they wait for, live workers, rows in default partitions, dead tuples of the tables that change most, halted shards.';

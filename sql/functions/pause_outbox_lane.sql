@@ -11,8 +11,8 @@ BEGIN
     RAISE EXCEPTION USING ERRCODE = v_fault[1], MESSAGE = v_fault[2];
   END IF;
   -- A lane that has no work yet can be paused too: what is enqueued then waits.
-  INSERT INTO outbox.payment_outbox_lanes AS l (participant_id, rail_type, tenant_id)
-  SELECT p_participant_id, p_rail_type, (SELECT s.tenant_id FROM outbox.participant_outbox_sequences AS s WHERE s.participant_id = p_participant_id)
+  INSERT INTO outbox.payment_outbox_lanes AS l (participant_id, rail_type, shard, tenant_id)
+  SELECT p_participant_id, p_rail_type, outbox.shard_of(p_participant_id, p_rail_type), (SELECT s.tenant_id FROM outbox.participant_outbox_sequences AS s WHERE s.participant_id = p_participant_id)
   ON CONFLICT (participant_id, rail_type, solo_sequence_id) DO UPDATE SET halted_by = l.halted_by
   RETURNING l.* INTO v_lane;
   IF v_lane.paused_at IS NOT NULL THEN

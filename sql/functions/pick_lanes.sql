@@ -1,7 +1,7 @@
 -- Looks at the next p_lanes due turns after (p_after_due, p_after_turn), whoever has been due
 -- longest first, and locks lane and turn of those that nobody else is working on.
 CREATE OR REPLACE FUNCTION outbox.pick_lanes(
-  p_rail_types text[], p_tenant_id uuid, p_now timestamptz, p_after_due timestamptz, p_after_turn bigint, p_lanes integer,
+  p_rail_types text[], p_tenant_id uuid, p_now timestamptz, p_after_due timestamptz, p_after_turn bigint, p_lanes integer, p_shard smallint,
   OUT turn_ids bigint[], OUT looked_at bigint, OUT first_due timestamptz, OUT last_due timestamptz, OUT last_turn bigint
 )
 LANGUAGE plpgsql SECURITY DEFINER
@@ -20,7 +20,7 @@ BEGIN
     FROM unnest(p_rail_types) AS r (rail_type)
     CROSS JOIN LATERAL (
       SELECT t.ctid AS tuple, t.lane_id, t.due_at, t.turn_id FROM outbox.payment_outbox_turns AS t
-      WHERE t.worker_id IS NULL AND t.rail_type = r.rail_type
+      WHERE t.worker_id IS NULL AND t.rail_type = r.rail_type AND t.shard = p_shard
         AND (t.due_at, t.turn_id) > (p_after_due, p_after_turn) AND t.due_at <= p_now
         AND (p_tenant_id IS NULL OR t.tenant_id = p_tenant_id)
       ORDER BY t.due_at, t.turn_id LIMIT p_lanes) AS t
@@ -37,4 +37,4 @@ BEGIN
     FOR NO KEY UPDATE SKIP LOCKED);
 END
 $$;
-COMMENT ON FUNCTION outbox.pick_lanes(text[], uuid, timestamptz, timestamptz, bigint, integer) IS 'Locks the lanes that have been due longest and that nobody else is working on.';
+COMMENT ON FUNCTION outbox.pick_lanes(text[], uuid, timestamptz, timestamptz, bigint, integer, smallint) IS 'Locks the lanes that have been due longest and that nobody else is working on.';

@@ -22,7 +22,7 @@ BEGIN
     FROM outbox.held_rows(v_turns, p_worker_id, p_outbox_ids, p_lease_tokens, v_now) AS h)
   -- What stands behind a row that is given back goes back with it, so that it cannot overtake.
   UPDATE outbox.payment_outbox_pending AS p
-  SET claimed_by = NULL, claimed_at = NULL, lease_token = NULL, lease_expires_at = NULL, turn_id = NULL,
+  SET claimed_by = NULL, claimed_at = NULL, lease_token = NULL, lease_expires_at = NULL, turn_id = NULL, shard = NULL, batch = NULL,
       next_attempt_at = GREATEST(p.next_attempt_at, v_now + p_delay_seconds * interval '1 second'), solo = p.solo OR h.unordered
   FROM held AS h
   WHERE p.ctid = h.tuple AND (h.asked OR (NOT h.unordered AND h.lane_position >= h.first_asked))

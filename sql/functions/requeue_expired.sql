@@ -22,7 +22,7 @@ BEGIN
     WHERE t.turn_id = ANY (p_turn_ids)),
   requeued AS (
     UPDATE outbox.payment_outbox_pending AS p
-    SET claimed_by = NULL, claimed_at = NULL, lease_token = NULL, lease_expires_at = NULL, turn_id = NULL,
+    SET claimed_by = NULL, claimed_at = NULL, lease_token = NULL, lease_expires_at = NULL, turn_id = NULL, shard = NULL, batch = NULL,
         attempt_count = GREATEST(p.attempt_count, x.last_no + 1), next_attempt_at = p_now + interval '1 second', solo = p.solo OR x.unordered
     FROM expired AS x WHERE p.ctid = x.tuple
     RETURNING p.*, x.lane_id, x.last_no, x.zombies, x.claimed_by AS old_worker, x.claimed_at AS old_claimed_at, x.lease_token AS old_token),

@@ -17,8 +17,8 @@ BEGIN
     WHERE l.lane_id = e.lane_id AND l.lane_id = ANY (v_locked)
       AND NOT EXISTS (SELECT FROM outbox.lane_rows(l.participant_id, l.rail_type, l.solo_sequence_id, e.head_position) OFFSET 0)
     RETURNING l.lane_id)
-  INSERT INTO outbox.payment_outbox_turns (lane_id, rail_type, tenant_id, due_at, head_position, empty_looks)
-  SELECT l.lane_id, l.rail_type, l.tenant_id,
+  INSERT INTO outbox.payment_outbox_turns (lane_id, rail_type, tenant_id, shard, due_at, head_position, empty_looks)
+  SELECT l.lane_id, l.rail_type, l.tenant_id, l.shard,
          v_now + LEAST(0.01 * 2 ^ LEAST(e.looks, 8), 2) * interval '1 second', e.head_position, LEAST(e.looks + 1, 100)
   FROM unnest(p_lane_ids, p_head_positions, p_looks) AS e (lane_id, head_position, looks)
   CROSS JOIN LATERAL (SELECT * FROM outbox.payment_outbox_lanes AS l WHERE l.lane_id = e.lane_id OFFSET 0) AS l

@@ -28,6 +28,7 @@ BEGIN
       RETURN;
     END IF;
   END LOOP;
+  PERFORM outbox.place_lanes(r.rail_type) FROM unnest(outbox.due_rails()) AS r (rail_type);
   -- From here on every transaction is younger than the end of these partitions.
   UPDATE outbox.payment_outbox_partitions AS p SET closing_xid = pg_current_xact_id()
   WHERE p.archived_at IS NULL AND p.ends_at <= outbox.clock() AND (p.closing_xid IS NULL OR p.closing_xid > pg_current_xact_id());

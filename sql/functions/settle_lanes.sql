@@ -13,7 +13,7 @@ DECLARE
   v_looks integer[];
 BEGIN
   WITH over AS MATERIALIZED (
-    SELECT t.turn_id, t.lane_id, t.rail_type, t.tenant_id, t.head_position, t.empty_looks, h.lane_position, h.next_attempt_at,
+    SELECT t.turn_id, t.lane_id, t.rail_type, t.tenant_id, l.shard, t.head_position, t.empty_looks, h.lane_position, h.next_attempt_at,
            l.paused_at IS NULL AND l.halted_by IS NULL
              AND (l.solo_sequence_id = 0 OR NOT outbox.main_lane_is_paused(l.participant_id, l.rail_type)) AS runs
     FROM outbox.payment_outbox_turns AS t
@@ -30,8 +30,8 @@ BEGIN
   running AS (
     SELECT o.* FROM over AS o WHERE o.runs),
   next AS (
-    INSERT INTO outbox.payment_outbox_turns (lane_id, rail_type, tenant_id, due_at, head_position)
-    SELECT o.lane_id, o.rail_type, o.tenant_id, GREATEST(o.next_attempt_at, v_now), o.lane_position
+    INSERT INTO outbox.payment_outbox_turns (lane_id, rail_type, tenant_id, shard, due_at, head_position)
+    SELECT o.lane_id, o.rail_type, o.tenant_id, o.shard, GREATEST(o.next_attempt_at, v_now), o.lane_position
     FROM running AS o WHERE o.lane_position IS NOT NULL)
   SELECT array_agg(o.lane_id), array_agg(o.head_position), array_agg(o.empty_looks)
   INTO v_empty, v_heads, v_looks

@@ -7,8 +7,13 @@ use crate::config::Config;
 use crate::relay;
 
 /// What a rail has that was never named, as the database fills it in.
-const DEFAULTS: [(&str, &str); 4] =
-    [("ordering", "strict"), ("on_failed", "skip"), ("delivery", "idempotent"), ("dlq", "topic")];
+const DEFAULTS: [(&str, &str); 5] = [
+    ("ordering", "strict"),
+    ("on_failed", "skip"),
+    ("delivery", "idempotent"),
+    ("dlq", "topic"),
+    ("shards", "16"),
+];
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -59,8 +64,10 @@ pub(super) fn differences(
     let mut found = Vec::new();
     for (rail, policy) in configured {
         for (key, default) in DEFAULTS {
-            let text = |policy: Option<&Value>| {
-                policy.and_then(|policy| policy[key].as_str()).unwrap_or(default).to_owned()
+            let text = |policy: Option<&Value>| match policy.map(|policy| &policy[key]) {
+                Some(Value::String(text)) => text.clone(),
+                Some(Value::Number(number)) => number.to_string(),
+                _ => default.to_owned(),
             };
             let (now, wanted) = (text(in_force.get(rail)), text(Some(policy)));
             if now != wanted {

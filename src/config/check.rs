@@ -125,6 +125,13 @@ fn check_kafka(key: &str, kafka: &KafkaRailConfig) -> Result<(), ConfigError> {
         Some(written) if written.split(',').any(|broker| broker.trim().is_empty()) => {
             wrong(brokers, "must be host:9092, or several with commas between")
         }
+        _ if !(1..=256).contains(&kafka.shards) => {
+            wrong(format!("{key}.shards"), "must be from 1 to 256")
+        }
+        _ if kafka.transactional_id_prefix.is_empty() => wrong(
+            format!("{key}.transactional_id_prefix"),
+            "is empty: two bridges without one would fence each other off",
+        ),
         _ if kafka.max_in_flight == 0 => {
             wrong(format!("{key}.max_in_flight"), "must be at least 1")
         }

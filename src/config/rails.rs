@@ -44,6 +44,8 @@ pub enum Delivery {
     /// At least once, with an idempotent producer.
     #[default]
     Idempotent,
+    /// Each row once, for consumers that read committed records: docs/exactly-once.md.
+    ExactlyOnce,
 }
 
 /// Which headers a Kafka record carries besides ours.
@@ -91,6 +93,15 @@ pub struct KafkaRailConfig {
     /// How many rows can be under way at once.
     #[serde(default = "default_in_flight")]
     pub max_in_flight: usize,
+    /// Into how many shards the lanes are parted, with `delivery = "exactly_once"`.
+    #[serde(default = "default_shards")]
+    pub shards: i16,
+    /// What the transactional ids begin with.
+    #[serde(default = "default_transactional_id_prefix")]
+    pub transactional_id_prefix: String,
+    /// The topic that remembers the last batch of each shard; without it, `trestle.register.` and the
+    /// rail's name.
+    pub register_topic: Option<String>,
     /// Any property of librdkafka.
     #[serde(
         default,
@@ -182,6 +193,14 @@ const fn default_in_flight() -> usize {
     4_000
 }
 
+const fn default_shards() -> i16 {
+    16
+}
+
+fn default_transactional_id_prefix() -> String {
+    "trestle".to_owned()
+}
+
 const fn default_http_timeout() -> u64 {
     30
 }
@@ -220,6 +239,14 @@ impl RailConfig {
         match self {
             Self::Kafka(rail) => rail.delivery,
             Self::Http(_) => Delivery::Idempotent,
+        }
+    }
+
+    /// Into how many shards its lanes are parted, where they are.
+    pub fn shards(&self) -> i16 {
+        match self {
+            Self::Kafka(rail) => rail.shards,
+            Self::Http(_) => default_shards(),
         }
     }
 

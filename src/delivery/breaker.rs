@@ -175,12 +175,18 @@ impl Permit {
             Outcome::Refused(failure) | Outcome::Retry(failure) if failure.answered => {
                 if self.probe { self.breaker.answered() } else { self.breaker.spoke() }
             }
-            Outcome::Refused(_) | Outcome::Retry(_) | Outcome::NotSent if self.probe => {
+            Outcome::Undecided(Some(failure)) => self.breaker.unavailable(failure, self.probe),
+            Outcome::Refused(_)
+            | Outcome::Retry(_)
+            | Outcome::NotSent
+            | Outcome::Undecided(None)
+                if self.probe =>
+            {
                 self.breaker.inconclusive();
             }
             Outcome::Retry(failure) => self.breaker.silent(failure, lane),
             // The rail itself refused it, or gave it back: nobody was asked.
-            Outcome::Refused(_) | Outcome::NotSent => {}
+            Outcome::Refused(_) | Outcome::NotSent | Outcome::Undecided(None) => {}
         }
     }
 

@@ -182,6 +182,19 @@ impl Lane {
         self.pass_on(&mut progress, index);
     }
 
+    /// The batch of its rows, on a rail that delivers in batches.
+    pub fn batch(&self) -> Option<super::Batch> {
+        self.rows.first().and_then(|row| row.batch)
+    }
+
+    /// Nobody can say yet what became of the rows that have no outcome; `failure` if their destination is
+    /// unavailable.
+    pub fn leave_undecided(&self, failure: Option<&Failure>) {
+        for index in self.unreported() {
+            self.report(index, Outcome::Undecided(failure.cloned()));
+        }
+    }
+
     /// Every row that has no outcome yet was not sent.
     pub fn give_back_the_rest(&self) {
         for index in self.unreported() {
@@ -213,6 +226,8 @@ impl Lane {
         let Some((outcome, at)) = &progress.outcomes[index] else { return };
         let row = &self.rows[index];
         let settlement = match outcome {
+            // The slot is given back here; the row stays in its batch.
+            Outcome::Undecided(_) => return,
             Outcome::NotSent => Settlement::Release { delay: self.permit.stays_away() },
             Outcome::Unavailable { failure, maybe_sent: false } => {
                 Settlement::Release { delay: failure.retry_after.unwrap_or(self.permit.delay()) }
@@ -247,7 +262,11 @@ impl Drop for Lane {
     fn drop(&mut self) {
         for index in self.unreported() {
             let lost = Failure::new("OUTCOME_UNKNOWN", "the rail never said what became of it");
-            self.report(index, Outcome::Retry(lost));
+            let in_batch = self.rows[index].batch.is_some();
+            self.report(
+                index,
+                if in_batch { Outcome::Undecided(None) } else { Outcome::Retry(lost) },
+            );
         }
         self.permit.end();
     }
@@ -274,6 +293,7 @@ mod tests {
             zombie_count: 0,
             turn_id: 1,
             in_doubt_since: None,
+            batch: None,
             created_at: std::time::SystemTime::now(),
         }
     }

@@ -9,6 +9,7 @@ mod lease;
 mod outcome;
 mod place;
 mod row;
+mod shard;
 mod slots;
 mod trace;
 
@@ -18,5 +19,6 @@ pub use lease::Lease;
 pub use outcome::{Class, Failure, Outcome};
 pub use place::Place;
 pub use row::{DEAD_LETTERS, Row};
+pub use shard::{Batch, Denied, Evidence, Found, Places, Reconciled, ShardKeeper, Stand, Tenure};
 pub use slots::{Slots, Taken};
 pub use trace::Trace;

@@ -6,6 +6,8 @@ use std::time::SystemTime;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
+use super::Batch;
+
 /// The rail type of dead letters.
 pub const DEAD_LETTERS: &str = "dlq";
 
@@ -34,6 +36,8 @@ pub struct Row {
     /// When it, or one of the rows that it replays, was first claimed for an attempt that may have
     /// reached the rail.
     pub in_doubt_since: Option<SystemTime>,
+    /// The batch that it was claimed for, on a rail that delivers in batches.
+    pub batch: Option<Batch>,
 }
 
 impl Row {

@@ -10,6 +10,8 @@ use tokio::sync::Notify;
 pub struct Slots {
     taken: AtomicUsize,
     freed: Notify,
+    /// Those of the rail, where these are of one of its shards.
+    all: Option<Arc<Slots>>,
 }
 
 /// Rows that are under way; dropped when they are not any more.
@@ -20,13 +22,33 @@ pub struct Taken {
 }
 
 impl Slots {
+    /// What is taken of these counts among all of the rail.
+    pub fn within(all: &Arc<Self>) -> Self {
+        Self { all: Some(Arc::clone(all)), ..Self::default() }
+    }
+
     pub fn taken(&self) -> usize {
         self.taken.load(Ordering::Acquire)
     }
 
     pub fn take(self: &Arc<Self>, rows: usize) -> Taken {
-        self.taken.fetch_add(rows, Ordering::AcqRel);
+        self.add(rows);
         Taken { slots: Arc::clone(self), rows }
+    }
+
+    fn add(&self, rows: usize) {
+        self.taken.fetch_add(rows, Ordering::AcqRel);
+        if let Some(all) = &self.all {
+            all.add(rows);
+        }
+    }
+
+    fn give_back(&self, rows: usize) {
+        self.taken.fetch_sub(rows, Ordering::AcqRel);
+        self.freed.notify_one();
+        if let Some(all) = &self.all {
+            all.give_back(rows);
+        }
     }
 
     /// Returns when some were given back since the last call.
@@ -47,8 +69,7 @@ impl Taken {
 impl Drop for Taken {
     fn drop(&mut self) {
         if self.rows > 0 {
-            self.slots.taken.fetch_sub(self.rows, Ordering::AcqRel);
-            self.slots.freed.notify_one();
+            self.slots.give_back(self.rows);
         }
     }
 }

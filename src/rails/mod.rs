@@ -11,7 +11,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::delivery::{Lane, Row};
+use crate::delivery::{Lane, Places, Row, ShardKeeper, Tenure};
 
 /// A way to deliver rows.
 ///
@@ -45,4 +45,45 @@ pub trait Rail: Send + Sync + 'static {
     /// Gives up what is still under way and reports it, each row as what it is: not sent, or in
     /// doubt. Called when shutting down has taken too long.
     fn abandon(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
+
+    /// How it delivers in batches, if it does.
+    fn sharded(&self) -> Option<&dyn Sharded> {
+        None
+    }
+}
+
+/// A rail that delivers the rows of a shard in batches, each as a whole or not at all.
+///
+/// What an implementer promises besides:
+///
+/// - It sends nothing of a shard before [`ShardKeeper::reconcile`] has decided about the batch before, and
+///   nothing of a batch that this has decided about.
+/// - It reports a row of a batch as anything but delivered, refused or undecided only if no byte of it
+///   can ever become visible at the receiver.
+/// - Whatever it is in doubt about, it leaves undecided, and finds out before the shard is ready again.
+/// - When it is abandoned, it gives up its shards.
+pub trait Sharded: Send + Sync {
+    /// Where to ask about shards. Called once, before anything else.
+    fn begin(&self, keeper: Arc<dyn ShardKeeper>);
+
+    /// These are our shards now, and no others.
+    fn own(&self, tenures: &[Tenure]);
+
+    /// Gives up a shard that has nothing under way.
+    fn give_up(&self, tenure: Tenure);
+
+    /// The database has a batch under way of which nobody here knows.
+    fn recover(&self, tenure: Tenure);
+
+    /// The shards that can take a batch.
+    fn ready(&self) -> Vec<Tenure>;
+
+    /// Whether a shard may become ready by itself, without another word from the database.
+    fn is_settling(&self) -> bool;
+
+    /// Where the destinations end: everything that the batches of the next claim send comes after.
+    fn places(&self) -> Places;
+
+    /// Every lane of the last claim has been handed over: its batches are complete.
+    fn seal(&self);
 }

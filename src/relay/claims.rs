@@ -50,6 +50,13 @@ struct Round {
     full: bool,
 }
 
+/// What a claim for one rail brought.
+enum Claimed {
+    Rows(usize),
+    /// No shard of ours can take a batch.
+    Full,
+}
+
 impl Claims {
     /// Claims until told to stop.
     pub(super) async fn run(&self) {
@@ -129,11 +136,13 @@ impl Claims {
             self.health.beat();
             match route.room(self.config.batch_size.into()) {
                 Ok(0) => round.full = true,
-                Ok(room) => {
-                    let rows = self.claim(route, room).await?;
-                    round.rows += rows;
-                    round.more |= rows == room;
-                }
+                Ok(room) => match self.claim(route, room).await? {
+                    Claimed::Rows(rows) => {
+                        round.rows += rows;
+                        round.more |= rows == room;
+                    }
+                    Claimed::Full => round.full = true,
+                },
                 // Its breaker is open: nothing of it is claimed until then.
                 Err(wait) => self.wake.at(Instant::now() + wait),
             }
@@ -141,7 +150,15 @@ impl Claims {
         Ok(round)
     }
 
-    async fn claim(&self, route: &Route, room: usize) -> Result<usize, StoreError> {
+    async fn claim(&self, route: &Route, room: usize) -> Result<Claimed, StoreError> {
+        let shards = match (route.free_shards(), route.rail.sharded()) {
+            (Some(free), Some(sharded)) if free.is_empty() => {
+                let full = sharded.is_settling();
+                return Ok(if full { Claimed::Full } else { Claimed::Rows(0) });
+            }
+            (Some(free), Some(sharded)) => Some((free, sharded.places())),
+            _ => None,
+        };
         let terms = Terms { asked_at: Instant::now(), length: self.config.lease() };
         let claim = Claim {
             rows: i32::try_from(room).unwrap_or(i32::MAX),
@@ -150,22 +167,28 @@ impl Claims {
             rail_type: &route.name,
             tenant_id: self.tenant_id,
             lane_rows: route.lane_rows(),
+            shards,
         };
         let rows = self.store.claim(&claim).await?;
         let count = rows.len();
         if count == 0 {
-            return Ok(0);
+            return Ok(Claimed::Rows(0));
         }
         failpoint("claimed");
         self.wake.busy();
         metrics::claimed(count);
         self.deliver(route, rows, terms).await;
-        Ok(count)
+        Ok(Claimed::Rows(count))
     }
 
     async fn deliver(&self, route: &Route, rows: Vec<Row>, terms: Terms) {
         let (rows, suspects, behind) = quarantine::part(rows);
         self.dispatcher.give_back(route, behind, Duration::ZERO);
+        if route.rail.sharded().is_some() && !rows.is_empty() {
+            // A batch is sent once: a suspect is the next, alone.
+            self.dispatcher.give_back(route, suspects, Duration::from_secs(1));
+            return self.dispatcher.dispatch(route, rows, terms);
+        }
         self.dispatcher.dispatch(route, rows, terms);
         // One at a time: the leases of the others would run out while they wait.
         let mut suspects = suspects.into_iter();

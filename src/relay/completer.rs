@@ -17,7 +17,7 @@ use super::wake::Wake;
 use crate::admin::metrics;
 use crate::admin::spans::Spans;
 use crate::delivery::{Settled, Settlement, Taken};
-use crate::failpoint::failpoint;
+use crate::failpoint::{failpoint, failpoint_soon};
 use crate::store::{OutcomeRow, Recorded, StoreError, WorkerStore, whole_seconds};
 
 /// Lanes are independent, so two batches can be written at once; those of one lane never are.
@@ -100,6 +100,7 @@ impl Completer {
         let mut busy = Batch::default();
         if !batch.entries.is_empty() {
             failpoint("before_completion");
+            failpoint_soon("completing");
             busy.entries = self.complete(batch.entries).await;
             failpoint("after_completion");
         }

@@ -56,6 +56,9 @@ impl Dispatcher {
         for lane in lanes(rows, route.ordered) {
             self.dispatch_lane(route, lane, terms);
         }
+        if let Some(sharded) = route.rail.sharded() {
+            sharded.seal();
+        }
         failpoint("sent");
     }
 
@@ -72,7 +75,7 @@ impl Dispatcher {
                 age: Duration::ZERO,
                 settlement: Settlement::Release { delay },
                 trace: None,
-                slot: route.slots.take(1),
+                slot: route.take(1, row.batch),
             });
         }
     }
@@ -104,7 +107,7 @@ impl Dispatcher {
             halts: route.halts,
             lease: Lease::new(terms.asked_at, terms.length),
             permit,
-            taken: route.slots.take(rows.len()),
+            taken: route.take(rows.len(), rows.first().and_then(|row| row.batch)),
             stopping: Arc::clone(&self.stopping),
             settled: self.settled.clone(),
         };

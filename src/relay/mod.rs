@@ -12,6 +12,7 @@ mod ledger;
 mod quarantine;
 mod renewal;
 mod route;
+mod shards;
 mod trouble;
 mod waiting;
 mod wake;
@@ -36,6 +37,7 @@ use dispatch::Dispatcher;
 use housekeeping::{Housekeeping, Keeping};
 use renewal::Renewal;
 use route::Route;
+use shards::Shards;
 use wake::Wake;
 
 pub use route::policies;
@@ -60,6 +62,10 @@ pub enum RelayError {
     Store(#[from] StoreError),
     #[error("no rail is configured: add one as [rails.NAME] with kind = \"kafka\" or \"http\"")]
     NoRails,
+    #[error(
+        "--tenant cannot be used with rails.{0}: its delivery is exactly_once, and a worker that owns a shard delivers all of it"
+    )]
+    TenantOfShards(String),
     #[error("{0}")]
     Refused(String),
     #[error(
@@ -97,6 +103,10 @@ impl Relay {
         if routes.is_empty() {
             return Err(RelayError::NoRails);
         }
+        let sharded = |route: &&Arc<Route>| route.rail.sharded().is_some();
+        if let (Some(_), Some(route)) = (scope.tenant_id, routes.iter().find(sharded)) {
+            return Err(RelayError::TenantOfShards(route.name.to_string()));
+        }
         let url = config.database.required_url()?;
         let store = WorkerStore::new(url, config.relay.lease())?;
         let policies = policies(config);
@@ -123,6 +133,16 @@ impl Relay {
             lease: config.relay.lease(),
         };
         background.spawn(renewal.run());
+        for route in routes.iter().filter(sharded) {
+            let shards = Shards {
+                store: store.clone(),
+                worker_id: Arc::clone(&worker_id),
+                route: Arc::clone(route),
+                lease: config.relay.lease(),
+                wake: Arc::clone(&wake),
+            };
+            background.spawn(shards.run());
+        }
         let housekeeping = Housekeeping {
             store: store.clone(),
             worker_id: Arc::clone(&worker_id),
@@ -229,6 +249,10 @@ impl Relay {
             // Leases are renewed until nothing is under way.
             self.claims.await_everything().await;
             self.background.shutdown().await;
+            // Whoever is there takes over our shards at once.
+            for route in routes.iter().filter(|route| route.rail.sharded().is_some()) {
+                route.rail.abandon().await;
+            }
             self.keeping.end().await;
             // The last senders go with the lanes: then the writers end.
             drop(self.claims);

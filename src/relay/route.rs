@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::config::{Config, ConfigError, OnFailed, Ordering, RailConfig};
-use crate::delivery::{Breaker, BreakerState, DEAD_LETTERS, Slots};
+use crate::config::{Config, ConfigError, Delivery, OnFailed, Ordering, RailConfig};
+use crate::delivery::{Batch, Breaker, BreakerState, DEAD_LETTERS, Slots, Taken, Tenure};
 use crate::rails::Rail;
 use crate::rails::http::HttpRail;
-use crate::rails::kafka::KafkaRail;
+use crate::rails::kafka::{ExactlyOnceRail, KafkaRail};
 use crate::validation::Validator;
 
 /// A claim takes at most so many rows of one lane, so that a participant with a hundred thousand
@@ -30,6 +30,8 @@ pub(super) struct Route {
     /// How many rows of one lane a claim takes at most.
     lane_rows: i32,
     pub(super) slots: Arc<Slots>,
+    /// The same, by shard, on a rail that delivers in batches.
+    shard_slots: Mutex<HashMap<i16, Arc<Slots>>>,
     breakers: Mutex<HashMap<Arc<str>, Arc<Breaker>>>,
 }
 
@@ -43,12 +45,16 @@ impl Route {
             halts: false,
             lane_rows: LANE_ROWS,
             slots: Arc::new(Slots::default()),
+            shard_slots: Mutex::new(HashMap::new()),
             breakers: Mutex::new(HashMap::new()),
         }
     }
 
     fn from_config(name: &str, config: &RailConfig) -> Result<Self, ConfigError> {
         let rail: Arc<dyn Rail> = match config {
+            RailConfig::Kafka(kafka) if kafka.delivery == Delivery::ExactlyOnce => {
+                Arc::new(ExactlyOnceRail::new(name, kafka)?)
+            }
             RailConfig::Kafka(kafka) => Arc::new(KafkaRail::new(name, kafka)?),
             RailConfig::Http(http) => Arc::new(HttpRail::new(name, http)?),
         };
@@ -72,6 +78,28 @@ impl Route {
         let mut breakers = self.breakers.lock().unwrap_or_else(PoisonError::into_inner);
         let made = || Arc::new(Breaker::new(Arc::clone(destination)));
         Arc::clone(breakers.entry(Arc::clone(destination)).or_insert_with(made))
+    }
+
+    /// Counts rows of a claim as under way; those of a batch in its shard.
+    pub(super) fn take(&self, rows: usize, batch: Option<Batch>) -> Taken {
+        match batch {
+            Some(batch) => self.slots_of(batch.shard).take(rows),
+            None => self.slots.take(rows),
+        }
+    }
+
+    /// The rows of a shard that are under way.
+    pub(super) fn slots_of(&self, shard: i16) -> Arc<Slots> {
+        let mut shards = self.shard_slots.lock().unwrap_or_else(PoisonError::into_inner);
+        let made = || Arc::new(Slots::within(&self.slots));
+        Arc::clone(shards.entry(shard).or_insert_with(made))
+    }
+
+    /// The shards that can take a batch now: ready, and with every row of the last one written down.
+    pub(super) fn free_shards(&self) -> Option<Vec<Tenure>> {
+        let mut ready = self.rail.sharded()?.ready();
+        ready.retain(|tenure| self.slots_of(tenure.shard).taken() == 0);
+        Some(ready)
     }
 
     /// How many of its destinations are open or on probation.
@@ -140,6 +168,7 @@ pub fn policies(config: &Config) -> serde_json::Value {
             "ordering": rail.ordering(),
             "on_failed": rail.on_failed(),
             "delivery": rail.delivery(),
+            "shards": rail.shards(),
             "dlq": dlq,
         });
         (name.clone(), policy)

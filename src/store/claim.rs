@@ -1,17 +1,17 @@
 //! Claims rows.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use tokio_postgres::Row as SqlRow;
 use tokio_postgres::types::Type;
 use uuid::Uuid;
 
 use super::{StoreError, WorkerStore};
-use crate::delivery::Row;
+use crate::delivery::{Batch, Places, Row, Tenure};
 
 const CLAIM: &str = "SELECT outbox_id, lease_token, tenant_id, instruction_id, participant_id, \
     sequence_id, idempotency_key, rail_type, payload::text, headers::text, attempt_count, \
-    zombie_count, created_at, turn_id, in_doubt_since \
-    FROM outbox.claim_outbox_batch($1, $2, $3, $4, $5, $6)";
+    zombie_count, created_at, turn_id, in_doubt_since, shard, batch \
+    FROM outbox.claim_outbox_batch($1, $2, $3, $4, $5, $6, $7, $8, $9)";
 
 /// What a worker asks for.
 #[derive(Debug)]
@@ -23,12 +23,19 @@ pub struct Claim<'a> {
     pub tenant_id: Option<Uuid>,
     /// At most so many rows of one lane.
     pub lane_rows: i32,
+    /// On a rail that delivers in batches: for which shards, and where their destinations end.
+    pub shards: Option<(Vec<Tenure>, Places)>,
 }
 
 impl WorkerStore {
     /// Leases due rows; those of one lane stand together, in order, with the same turn.
     pub async fn claim(&self, claim: &Claim<'_>) -> Result<Vec<Row>, StoreError> {
         let rails = [claim.rail_type];
+        let shards: Option<Vec<i16>> =
+            claim.shards.as_ref().map(|(all, _)| all.iter().map(|one| one.shard).collect());
+        let epochs: Option<Vec<i64>> =
+            claim.shards.as_ref().map(|(all, _)| all.iter().map(|one| one.epoch).collect());
+        let places = claim.shards.as_ref().map(|(_, places)| json!(places));
         let rows = self
             .query(
                 CLAIM,
@@ -39,6 +46,9 @@ impl WorkerStore {
                     (&rails.as_slice(), Type::TEXT_ARRAY),
                     (&claim.tenant_id, Type::UUID),
                     (&claim.lane_rows, Type::INT4),
+                    (&shards, Type::INT2_ARRAY),
+                    (&epochs, Type::INT8_ARRAY),
+                    (&places, Type::JSONB),
                 ],
             )
             .await?;
@@ -63,6 +73,10 @@ fn read(row: &SqlRow) -> Result<Row, StoreError> {
         created_at: row.try_get(12)?,
         turn_id: row.try_get(13)?,
         in_doubt_since: row.try_get(14)?,
+        batch: match (row.try_get(15)?, row.try_get(16)?) {
+            (Some(shard), Some(number)) => Some(Batch { shard, number }),
+            _ => None,
+        },
     })
 }
 

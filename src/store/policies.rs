@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::{Store, StoreError};
 
 const READ: &str = "SELECT rail_type, jsonb_build_object('ordering', ordering, 'on_failed', on_failed, \
-    'delivery', delivery, 'dlq', dlq) FROM outbox.payment_outbox_rail_policies WHERE in_force";
+    'delivery', delivery, 'dlq', dlq, 'shards', shards) FROM outbox.payment_outbox_rail_policies WHERE in_force";
 const SET: &str = "SELECT outbox.set_rail_policies($1, $2, $3)";
 
 impl Store {

@@ -36,6 +36,8 @@ pub struct Gauges {
     pub default_partition_rows: i64,
     pub dead_tuples: i64,
     pub oldest_snapshot_age_seconds: f64,
+    /// Shards that wait for an operator.
+    pub halted_shards: i64,
 }
 
 /// A rail that has lanes waiting.

@@ -11,6 +11,7 @@ mod crashes;
 mod database_away;
 mod database_tls;
 mod delivery;
+mod exactly_once;
 mod leaks;
 mod letter_room;
 mod metrics;

@@ -128,6 +128,16 @@ impl Bridge {
         }
     }
 
+    /// Waits until it stands still.
+    pub(crate) async fn stopped(&self) {
+        let until = Instant::now() + PATIENCE;
+        let path = format!("/proc/{}/stat", self.child.id());
+        while !std::fs::read_to_string(&path).expect("its state").contains(") T ") {
+            assert!(Instant::now() < until, "it does not stop:\n{}", self.log());
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
     pub(crate) async fn logged(&self, words: &str) {
         self.logged_times(words, 1).await;
     }

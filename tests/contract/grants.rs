@@ -15,7 +15,7 @@ const GROUPS: [&str; 5] = [
 ];
 
 /// Who may read what. Nobody has any other right on a table, a view or a sequence.
-const MAY_READ: [(&str, &[&str]); 22] = [
+const MAY_READ: [(&str, &[&str]); 23] = [
     ("supervisor_outbox_status", &["executor", "operator", "readonly", "auditor"]),
     ("outbox_operational_status", &["executor", "operator", "readonly", "auditor"]),
     ("outbox_failure_status", &["operator", "readonly", "auditor"]),
@@ -34,6 +34,7 @@ const MAY_READ: [(&str, &[&str]); 22] = [
     ("payment_outbox_partitions", &["operator"]),
     ("payment_outbox_rail_policies", &["operator"]),
     ("payment_outbox_settings", &["operator"]),
+    ("payment_outbox_shards", &["operator"]),
     ("payment_outbox_turns", &["operator"]),
     ("payment_outbox_workers", &["operator"]),
     ("contact_identities", &["operator"]),
@@ -43,7 +44,7 @@ const MAY_READ: [(&str, &[&str]); 22] = [
 /// What the migrations' own bookkeeping, made outside of these files, adds to the list.
 const HISTORY: (&str, &[&str]) = ("schema_history", &["operator"]);
 
-const MAY_CALL: [(&str, &str); 34] = [
+const MAY_CALL: [(&str, &str); 41] = [
     ("enqueue_payment_outbox", "ingest"),
     ("enqueue_payment_outbox_batch", "ingest"),
     ("put_contact_identity", "ingest"),
@@ -61,6 +62,13 @@ const MAY_CALL: [(&str, &str); 34] = [
     ("check_rail_policies", "executor"),
     ("note_worker", "executor"),
     ("forget_worker", "executor"),
+    ("lease_outbox_shards", "executor"),
+    ("outbox_shard_stand", "executor"),
+    ("note_shard_offsets", "executor"),
+    ("reconcile_outbox_shard", "executor"),
+    ("release_outbox_shard", "executor"),
+    ("halt_outbox_shard", "executor"),
+    ("resume_outbox_shard", "operator"),
     ("pause_outbox_lane", "operator"),
     ("resume_outbox_lane", "operator"),
     ("skip_outbox_lane_head", "operator"),

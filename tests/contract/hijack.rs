@@ -47,6 +47,10 @@ async fn scene(database: &Database) -> Scene {
         enqueue(&client, participant, "ach").await;
     }
     let held = claim(&client, "worker", 10).await;
+    let shards = "SELECT outbox.set_rail_policies('{\"eos\": {\"delivery\": \"exactly_once\"}}', 'ops', 'why'); \
+        SELECT outbox.note_worker('worker', '{eos}'); SELECT outbox.lease_outbox_shards('worker', 'eos', 60); \
+        SELECT outbox.halt_outbox_shard('worker', 'eos', 3::smallint, 1, 'why')";
+    client.batch_execute(shards).await.unwrap();
     for participant in ["claimed", "paused", "skipped"] {
         enqueue(&client, participant, "ach").await;
     }
@@ -82,13 +86,23 @@ fn calls(scene: &Scene) -> Vec<(&'static str, String)> {
         ("check_rail_policies", "'{\"ach\": {\"on_failed\": \"skip\"}}'".to_owned()),
         ("note_worker", "'worker', '{ach}'".to_owned()),
         ("forget_worker", "'worker'".to_owned()),
+        ("lease_outbox_shards", "'worker', 'eos', 60".to_owned()),
+        ("outbox_shard_stand", "'worker', 'eos', 0::smallint, 1".to_owned()),
+        ("note_shard_offsets", "'worker', 'eos', 0::smallint, 1, '{}'".to_owned()),
+        (
+            "reconcile_outbox_shard",
+            "'worker', 'eos', 0::smallint, 1, '{}', '{}', '{}', '{}', '{}', NULL, '{}'".to_owned(),
+        ),
+        ("release_outbox_shard", "'worker', 'eos', 1::smallint, 1".to_owned()),
+        ("halt_outbox_shard", "'worker', 'eos', 2::smallint, 1, 'why'".to_owned()),
+        ("resume_outbox_shard", "'eos', 3::smallint, 'ops', 'why'".to_owned()),
         ("pause_outbox_lane", "'paused', 'ach', 'ops', 'why'".to_owned()),
         ("resume_outbox_lane", "'paused', 'ach', 'ops', 'why'".to_owned()),
         ("skip_outbox_lane_head", "'skipped', 'ach', 'ops', 'why'".to_owned()),
         ("preview_replay", format!("'{{{replayed}}}'")),
         ("replay_failed_outbox", format!("'{replayed}', 'ops', 'why'")),
         ("dismiss_failed_outbox", format!("'{dismissed}', 'ops', 'why'")),
-        ("set_rail_policies", "'{\"ach\": {\"on_failed\": \"halt\"}}', 'ops', 'why'".to_owned()),
+        ("set_rail_policies", "'{\"ach\": {\"on_failed\": \"halt\"}, \"eos\": {\"delivery\": \"exactly_once\"}}', 'ops', 'why'".to_owned()),
         ("set_outbox_settings", "'{\"hot_days\": 8}', 'ops', 'why'".to_owned()),
         ("lane_status", "NULL, 'ach', true, 10".to_owned()),
         ("trace_outbox", format!("'outbox', '{replayed}', 10")),

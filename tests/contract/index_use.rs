@@ -35,7 +35,7 @@ async fn filled(database: &Database) -> Client {
 const QUESTIONS: [(&str, &str, &str); 7] = [
     (
         "SELECT turn_id FROM outbox.payment_outbox_turns WHERE worker_id IS NULL AND rail_type = 'bank' \
-         AND due_at <= '2100-01-01' ORDER BY due_at, turn_id LIMIT 50",
+         AND shard = -1 AND due_at <= '2100-01-01' ORDER BY due_at, turn_id LIMIT 50",
         "outbox.payment_outbox_turns_due",
         "outbox.payment_outbox_turns",
     ),

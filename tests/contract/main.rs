@@ -48,6 +48,7 @@ mod retention_kept;
 mod retention_keys;
 mod retries;
 mod schema_dump;
+mod shards;
 mod status_views;
 mod steps;
 mod strays;

@@ -6,7 +6,7 @@ use crate::support::Database;
 
 /// Functions that need neither rights nor a search_path of their own, with the reason. Nobody
 /// is granted any of them: they run inside a definer function, with its rights and its search_path.
-const PURE: [(&str, &str); 27] = [
+const PURE: [(&str, &str); 28] = [
     ("asked_outcomes", "turns arrays into rows"),
     ("bump_participant_outbox_seq", "runs inside enqueue for every row"),
     ("check_actor", "looks at its arguments and at the isolation level"),
@@ -21,6 +21,7 @@ const PURE: [(&str, &str); 27] = [
     ("enqueue_batch_fault", "looks at its argument"),
     ("enqueue_fault", "looks at its arguments"),
     ("enqueue_is_plain", "looks at its arguments; folded into its callers"),
+    ("keep_commits", "keeps a setting of the transaction"),
     ("lane_rows", "folded into its callers, so that their LIMIT reaches the index"),
     ("notify_outbox_pending", "a trigger whose every name is qualified, fired for every row"),
     ("outbox_retry_delay", "arithmetic"),

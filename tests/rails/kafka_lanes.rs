@@ -30,6 +30,7 @@ pub(crate) fn row(participant: &str, sequence_id: i64, payload: &str) -> Row {
         zombie_count: 0,
         turn_id: 1,
         in_doubt_since: None,
+        batch: None,
         // Fixed, so that the size of a record is.
         created_at: std::time::UNIX_EPOCH + Duration::from_millis(1_700_000_000_123),
     }

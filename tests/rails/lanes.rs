@@ -35,6 +35,7 @@ pub(crate) fn row(participant: &str, sequence_id: i64) -> Row {
         zombie_count: 0,
         turn_id: 1,
         in_doubt_since: None,
+        batch: None,
         created_at: SystemTime::now(),
     }
 }
@@ -133,7 +134,8 @@ pub(crate) fn word(settled: &Settled) -> &'static str {
         Settlement::Outcome(Outcome::Delivered { .. }) => "delivered",
         Settlement::Outcome(Outcome::Refused(_)) => "refused",
         Settlement::Outcome(Outcome::Retry(_) | Outcome::Unavailable { .. }) => "in doubt",
-        Settlement::Outcome(Outcome::NotSent) | Settlement::Release { .. } => "released",
+        Settlement::Outcome(Outcome::NotSent | Outcome::Undecided(_))
+        | Settlement::Release { .. } => "released",
     }
 }
 

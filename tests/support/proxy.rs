@@ -40,9 +40,7 @@ impl Proxy {
     pub(crate) fn to_kafka() -> Self {
         let broker =
             std::env::var("KAFKA_BROKERS").expect("KAFKA_BROKERS is not set: run `make test`");
-        Self::to(&broker, |host, port, own_port| {
-            Some(Names { from: name(host, port), to: name(host, own_port) })
-        })
+        Self::to(&broker, |host, port, own_port| Some(Names::new(host, port, own_port)))
     }
 
     /// In front of the database server that the tests run against.
@@ -102,7 +100,7 @@ impl Proxy {
 /// A broker tells clients where it is: a host, and a port in four bytes. Here it says that it is
 /// where the proxy is.
 #[derive(Clone)]
-struct Names {
+pub(super) struct Names {
     from: Vec<u8>,
     to: Vec<u8>,
 }
@@ -112,7 +110,12 @@ fn name(host: &str, port: u16) -> Vec<u8> {
 }
 
 impl Names {
-    fn replace(&self, bytes: &mut [u8]) {
+    /// Of a broker at the first port that is to be reached at the second.
+    pub(super) fn new(host: &str, from: u16, to: u16) -> Self {
+        Self { from: name(host, from), to: name(host, to) }
+    }
+
+    pub(super) fn replace(&self, bytes: &mut [u8]) {
         let length = self.from.len();
         for start in 0..bytes.len().saturating_sub(length - 1) {
             if bytes[start..start + length] == *self.from {

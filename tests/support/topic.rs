@@ -185,6 +185,15 @@ impl Topic {
         self.consume(counted.await.expect("the broker counts")).await
     }
 
+    /// Every record that a reader of committed ones sees.
+    pub(crate) async fn consume_committed(&self) -> Vec<Record> {
+        let (brokers, name) = (self.brokers.clone(), self.name.clone());
+        let partitions = self.partitions;
+        tokio::task::spawn_blocking(move || consume_committed(&brokers, &name, partitions))
+            .await
+            .expect("the consumer reads on")
+    }
+
     /// The first `count` records, read from the beginning; fails if they do not come.
     pub(crate) async fn consume(&self, count: usize) -> Vec<Record> {
         let (brokers, name) = (self.brokers.clone(), self.name.clone());
@@ -246,6 +255,38 @@ fn consume(brokers: &str, name: &str, partitions: i32, count: usize) -> Vec<Reco
         assert!(!left.is_zero(), "{} of {count} records came", records.len());
         if let Some(message) = consumer.poll(left) {
             records.push(record(&message.expect("a record")));
+        }
+    }
+    records
+}
+
+fn consume_committed(brokers: &str, name: &str, partitions: i32) -> Vec<Record> {
+    let mut config = client(brokers);
+    let consumer: BaseConsumer = config
+        .set("group.id", name)
+        .set("enable.auto.commit", "false")
+        .set("enable.partition.eof", "true")
+        .set("isolation.level", "read_committed")
+        .create()
+        .expect("a consumer");
+    let mut assignment = TopicPartitionList::new();
+    for partition in 0..partitions {
+        assignment.add_partition_offset(name, partition, Offset::Beginning).expect("an offset");
+    }
+    consumer.assign(&assignment).expect("an assignment");
+    let deadline = Instant::now() + PATIENCE;
+    let mut records = Vec::new();
+    let mut ended = std::collections::HashSet::new();
+    while ended.len() < usize::try_from(partitions).expect("a number of partitions") {
+        let left = deadline.saturating_duration_since(Instant::now());
+        assert!(!left.is_zero(), "the topic was not read to its end");
+        match consumer.poll(left) {
+            Some(Ok(message)) => records.push(record(&message)),
+            Some(Err(rdkafka::error::KafkaError::PartitionEOF(partition))) => {
+                ended.insert(partition);
+            }
+            Some(Err(error)) => panic!("{error}"),
+            None => {}
         }
     }
     records

@@ -46,6 +46,7 @@ pub fn sampled(sample: &Gauges) {
     }
     gauge!(names::UNROUTABLE_LANES).set(sample.unroutable_lanes as f64);
     gauge!(names::OUTBOX_WORKERS).set(sample.workers as f64);
+    gauge!(names::HALTED_SHARDS).set(sample.halted_shards as f64);
     gauge!(names::LEDGER_DEFAULT_PARTITION_ROWS).set(sample.default_partition_rows as f64);
     gauge!(names::OUTBOX_DEAD_TUPLES).set(sample.dead_tuples as f64);
     gauge!(names::OLDEST_SNAPSHOT_AGE_SECONDS).set(sample.oldest_snapshot_age_seconds);
@@ -59,6 +60,28 @@ pub fn scraped(stalled: bool) {
 
 fn switch(on: bool) -> f64 {
     if on { 1.0 } else { 0.0 }
+}
+
+/// Shards of this rail that are ours.
+pub fn owned_shards(rail: &str, shards: usize) {
+    gauge!(names::OWNED_SHARDS, "rail" => rail.to_owned()).set(shards as f64);
+}
+
+/// A shard was taken up with a new producer, and so many rows were found to be delivered already.
+pub fn shard_taken_up(rail: &str, recovered_rows: i32) {
+    counter!(names::SHARD_TAKEOVERS_TOTAL, "rail" => rail.to_owned()).increment(1);
+    let rows = u64::try_from(recovered_rows).unwrap_or(0);
+    counter!(names::SHARD_RECOVERED_ROWS_TOTAL, "rail" => rail.to_owned()).increment(rows);
+}
+
+/// A transaction did not succeed for certain.
+pub fn shard_recycled(rail: &str) {
+    counter!(names::SHARD_RECYCLES_TOTAL, "rail" => rail.to_owned()).increment(1);
+}
+
+/// Another owner of the shard has fenced us off.
+pub fn shard_fenced(rail: &str) {
+    counter!(names::SHARD_FENCED_TOTAL, "rail" => rail.to_owned()).increment(1);
 }
 
 /// How many rows are with a rail, and how many of its destinations have a breaker that is not
@@ -156,10 +179,15 @@ mod tests {
             default_partition_rows: 6,
             dead_tuples: 8,
             oldest_snapshot_age_seconds: 9.5,
+            halted_shards: 1,
             ..Gauges::default()
         });
         scraped(true);
         rail("kafka", 12, 1);
+        owned_shards("kafka", 16);
+        shard_taken_up("kafka", 3);
+        shard_recycled("kafka");
+        shard_fenced("kafka");
         notified();
         claimed(40);
         claimed(0);
@@ -195,6 +223,12 @@ mod tests {
             "oldest_snapshot_age_seconds 9.5",
             "relay_stalled 1",
             concat!("trestle_build_info{version=\"", env!("CARGO_PKG_VERSION"), "\"} 1"),
+            "halted_shards 1",
+            r#"owned_shards{rail="kafka"} 16"#,
+            r#"shard_takeovers_total{rail="kafka"} 1"#,
+            r#"shard_recovered_rows_total{rail="kafka"} 3"#,
+            r#"shard_recycles_total{rail="kafka"} 1"#,
+            r#"shard_fenced_total{rail="kafka"} 1"#,
             r#"rail_breaker_open{rail="kafka"} 1"#,
             r#"rail_in_flight_rows{rail="kafka"} 12"#,
             "notify_wakeups_total 1",

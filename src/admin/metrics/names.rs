@@ -13,6 +13,8 @@ pub(super) const LEDGER_DEFAULT_PARTITION_ROWS: &str = "ledger_default_partition
 pub(super) const OUTBOX_DEAD_TUPLES: &str = "outbox_dead_tuples";
 pub(super) const OLDEST_SNAPSHOT_AGE_SECONDS: &str = "oldest_snapshot_age_seconds";
 pub(super) const RAIL_BREAKER_OPEN: &str = "rail_breaker_open";
+pub(super) const HALTED_SHARDS: &str = "halted_shards";
+pub(super) const OWNED_SHARDS: &str = "owned_shards";
 pub(super) const RAIL_IN_FLIGHT_ROWS: &str = "rail_in_flight_rows";
 pub(super) const RELAY_STALLED: &str = "relay_stalled";
 pub(super) const TRESTLE_BUILD_INFO: &str = "trestle_build_info";
@@ -26,6 +28,10 @@ pub(super) const INTEGRITY_VIOLATIONS_TOTAL: &str = "integrity_violations_total"
 pub(super) const ATTEMPTS_TOTAL: &str = "attempts_total";
 pub(super) const CONCURRENCY_EVENTS_TOTAL: &str = "concurrency_events_total";
 pub(super) const RAIL_ERRORS_TOTAL: &str = "rail_errors_total";
+pub(super) const SHARD_TAKEOVERS_TOTAL: &str = "shard_takeovers_total";
+pub(super) const SHARD_RECOVERED_ROWS_TOTAL: &str = "shard_recovered_rows_total";
+pub(super) const SHARD_RECYCLES_TOTAL: &str = "shard_recycles_total";
+pub(super) const SHARD_FENCED_TOTAL: &str = "shard_fenced_total";
 
 pub(super) const DISPATCH_LATENCY_MS: &str = "dispatch_latency_ms";
 pub(super) const DELIVERY_LATENCY_SECONDS: &str = "delivery_latency_seconds";
@@ -54,6 +60,8 @@ pub(super) const GAUGES: &[(&str, &str)] = &[
         OLDEST_SNAPSHOT_AGE_SECONDS,
         "For how long somebody has kept dead rows from being cleaned, a day at most",
     ),
+    (HALTED_SHARDS, "Shards that wait for an operator"),
+    (OWNED_SHARDS, "Shards of an exactly-once rail that this worker owns"),
     (RAIL_BREAKER_OPEN, "Destinations of the rail whose breaker is not closed"),
     (RAIL_IN_FLIGHT_ROWS, "Rows that are with the rail"),
     (RELAY_STALLED, "1 while there is work, or no connection, and no progress"),
@@ -80,6 +88,13 @@ pub(super) const LABELLED_COUNTERS: &[(&str, &str)] = &[
         "Outcomes that were refused because another worker was there first, by SQLSTATE",
     ),
     (RAIL_ERRORS_TOTAL, "Failures by rail and error code"),
+    (SHARD_TAKEOVERS_TOTAL, "Shards that were taken up with a new producer"),
+    (
+        SHARD_RECOVERED_ROWS_TOTAL,
+        "Rows of a batch in doubt that were found in the topics and not sent again",
+    ),
+    (SHARD_RECYCLES_TOTAL, "Transactions in doubt, each of which cost its producer"),
+    (SHARD_FENCED_TOTAL, "Producers that another owner of the shard had fenced off"),
 ];
 
 /// Histograms with the upper bounds of their buckets.

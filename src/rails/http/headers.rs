@@ -124,6 +124,7 @@ mod tests {
             zombie_count: 0,
             turn_id: 1,
             in_doubt_since: None,
+            batch: None,
             created_at: SystemTime::UNIX_EPOCH + Duration::from_millis(1_700_000_000_250),
         }
     }

@@ -45,6 +45,8 @@ impl ClientContext for Log {
         let (rail, message) = (&*self.rail, self.redactor.redact(message));
         match level {
             _ if facility == "CONFWARN" && message.contains(EXPERIMENTAL) => {}
+            // A new owner of a shard waits until the transaction of the one before has ended.
+            _ if facility == "GETPID" => debug!(rail, facility, "librdkafka: {message}"),
             RDKafkaLogLevel::Emerg
             | RDKafkaLogLevel::Alert
             | RDKafkaLogLevel::Critical
@@ -161,7 +163,7 @@ pub(super) fn telling(code: Code, reason: &str) -> Code {
 }
 
 /// Without the offset where a broker only said that it has the record already.
-fn reference(topic: &str, partition: i32, offset: i64) -> String {
+pub(super) fn reference(topic: &str, partition: i32, offset: i64) -> String {
     Place { topic, partition, offset: (offset >= 0).then_some(offset) }.to_string()
 }
 

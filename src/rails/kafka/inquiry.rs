@@ -81,7 +81,7 @@ fn answer(
     silent
 }
 
-fn partitions(metadata: &Metadata, topic: &str) -> Result<usize, Code> {
+pub(super) fn partitions(metadata: &Metadata, topic: &str) -> Result<usize, Code> {
     found(metadata, topic).map(|topic| topic.partitions().len())
 }
 
@@ -106,7 +106,11 @@ pub(super) fn found<'a>(metadata: &'a Metadata, topic: &str) -> Result<&'a Metad
 
 /// The topic's `max.message.bytes`; nothing where it cannot be read, because the user lacks the
 /// right to describe configurations.
-fn limit(settings: &Settings, topic: &str, admin: &mut Option<AdminClient<Log>>) -> Option<usize> {
+pub(super) fn limit(
+    settings: &Settings,
+    topic: &str,
+    admin: &mut Option<AdminClient<Log>>,
+) -> Option<usize> {
     let found = ask_limit(settings, topic, admin);
     if found.is_none() {
         warn!(

@@ -14,6 +14,7 @@ mod carrier;
 mod classify;
 mod codes;
 mod courier;
+mod exactly_once;
 mod examination;
 mod hand_over;
 mod headers;
@@ -44,10 +45,11 @@ use super::Rail;
 use crate::config::{ConfigError, KafkaRailConfig};
 use crate::delivery::{DEAD_LETTERS, Failure, Lane, Row};
 use courier::Courier;
+pub use exactly_once::ExactlyOnceRail;
 pub use examination::{Cluster, TopicFacts, TopicSettings, Trouble, examine};
 pub use reader::{ReadError, Reader, Record, Span};
 use settings::Settings;
-use topics::Topics;
+use topics::{Topics, check_name};
 
 /// A Kafka rail: `delivery = "idempotent"`.
 pub struct KafkaRail {

@@ -1,5 +1,7 @@
 //! What librdkafka is told: the user's properties, and ours that keep the promises.
 
+use std::time::Duration;
+
 use rdkafka::config::{ClientConfig, RDKafkaLogLevel};
 use rdkafka::error::KafkaError;
 use rdkafka::types::RDKafkaConfRes;
@@ -47,6 +49,23 @@ const READING: &[(&str, &str)] = &[
     ("fetch.queue.backoff.ms", "2"),
     ("fetch.max.bytes", "4194304"),
     ("max.partition.fetch.bytes", "524288"),
+];
+
+/// How much longer than its records a transaction may take.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(5);
+
+/// librdkafka warns of these in a consumer.
+const PRODUCERS_OWN: &[&str] = &[
+    "partitioner",
+    "linger.ms",
+    "queue.buffering.max.ms",
+    "queue.buffering.max.messages",
+    "queue.buffering.max.kbytes",
+    "batch.size",
+    "batch.num.messages",
+    "compression.codec",
+    "compression.type",
+    "compression.level",
 ];
 
 /// What a producer's batches may look like, as far as the topics demand it.
@@ -107,6 +126,28 @@ impl Properties {
         config.set("batch.size", shape.batch_bytes.to_string());
         if shape.alone {
             config.set("batch.num.messages", "1");
+        }
+        config
+    }
+
+    /// For a producer whose records are seen together or not at all.
+    pub(super) fn transactional(&self, shape: Shape, id: &str, timeout: Duration) -> ClientConfig {
+        let mut config = self.producer(shape);
+        // A broker ends a transaction that its owner has forgotten.
+        let timeout_ms = (timeout + FORGOTTEN_AFTER).as_millis().to_string();
+        // A record that fails stops its whole transaction anyway.
+        config.remove("enable.gapless.guarantee");
+        config.set("transactional.id", id);
+        config.set("transaction.timeout.ms", &timeout_ms);
+        config.set("message.timeout.ms", &timeout_ms);
+        config
+    }
+
+    /// For a client that reads: without what only a producer understands.
+    pub(super) fn consumer(&self) -> ClientConfig {
+        let mut config = self.common.clone();
+        for name in PRODUCERS_OWN {
+            config.remove(name);
         }
         config
     }

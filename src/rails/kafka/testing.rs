@@ -31,6 +31,7 @@ pub(super) fn row(sequence_id: i64) -> Row {
         zombie_count: 0,
         turn_id: 1,
         in_doubt_since: None,
+        batch: None,
         created_at: SystemTime::now(),
     }
 }

@@ -1,0 +1,28 @@
+CREATE OR REPLACE FUNCTION outbox.lease_outbox_shards(p_worker_id text, p_rail_type text, p_lease_seconds integer)
+RETURNS TABLE (shard smallint, epoch bigint, ready boolean, under_way boolean, leave boolean)
+LANGUAGE plpgsql SECURITY DEFINER ROWS 16
+SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+  v_now   timestamptz;
+  v_owned integer;
+  v_share record;
+BEGIN
+  PERFORM outbox.check_worker(p_worker_id), outbox.check_lease_seconds(p_lease_seconds), outbox.place_lanes(p_rail_type);
+  v_now := outbox.clock();
+  UPDATE outbox.payment_outbox_workers AS w SET seen_at = GREATEST(w.seen_at, v_now), live_until = GREATEST(w.live_until, v_now + interval '30 seconds')
+  WHERE w.worker_id = p_worker_id;
+  UPDATE outbox.payment_outbox_shards AS s SET lease_expires_at = v_now + p_lease_seconds * interval '1 second'
+  WHERE s.rail_type = p_rail_type AND s.owner = p_worker_id;
+  GET DIAGNOSTICS v_owned = ROW_COUNT;
+  v_share := outbox.share_of_shards(p_worker_id, p_rail_type, v_now);
+  PERFORM outbox.take_shards(p_worker_id, p_rail_type, p_lease_seconds, v_now, v_share.most - v_owned);
+  RETURN QUERY
+    SELECT s.shard, s.epoch, s.ready,
+           EXISTS (SELECT FROM outbox.payment_outbox_turns AS t WHERE t.rail_type = s.rail_type AND t.shard = s.shard AND t.batch IS NOT NULL),
+           row_number() OVER (ORDER BY s.shard DESC) <= v_share.surplus
+    FROM outbox.payment_outbox_shards AS s WHERE s.rail_type = p_rail_type AND s.owner = p_worker_id;
+END
+$$;
+COMMENT ON FUNCTION outbox.lease_outbox_shards(text, text, integer) IS 'A worker says twice a second that it owns its shards, takes free ones up to its share and those that nobody else takes, and learns which it is to give up to others.';

@@ -1,0 +1,41 @@
+-- What the owner of a shard has found in the topics decides about the batch that was under way: a row that
+-- is there is DISPATCHED, whoever sent it, and one that is not was never committed and never will be,
+-- because its producer is fenced. Where register and topics disagree nothing is decided.
+CREATE OR REPLACE FUNCTION outbox.reconcile_outbox_shard(
+  p_worker_id text, p_rail_type text, p_shard smallint, p_epoch bigint,
+  p_found_ids uuid[], p_found_batches bigint[], p_found_references text[],
+  p_register_batches bigint[], p_register_rows integer[], p_last_batch bigint, p_offsets jsonb
+) RETURNS TABLE (batch bigint, recovered integer, requeued integer, halted_reason text)
+LANGUAGE plpgsql SECURITY DEFINER ROWS 1
+SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan
+SET jit = off
+AS $$
+#variable_conflict use_column
+DECLARE
+  v_shard outbox.payment_outbox_shards := outbox.hold_shard(p_worker_id, p_rail_type, p_shard, p_epoch);
+  v_turns bigint[] := outbox.lock_batch(p_rail_type, p_shard);
+  v_ids   uuid[];
+BEGIN
+  halted_reason := outbox.shard_contradiction(p_rail_type, p_found_ids, p_found_batches, p_register_batches, p_register_rows);
+  IF halted_reason IS NOT NULL THEN
+    PERFORM outbox.halt_outbox_shard(p_worker_id, p_rail_type, p_shard, p_epoch, halted_reason);
+    RETURN QUERY SELECT v_shard.batch, 0, 0, halted_reason;
+    RETURN;
+  END IF;
+
+  v_turns := v_turns || outbox.take_lost_rows(p_worker_id, p_rail_type, p_shard, p_epoch, v_shard.batch, p_found_ids);
+  v_ids := outbox.record_recovered(p_worker_id, p_epoch, v_turns, p_found_ids, p_found_batches, p_found_references, p_register_batches);
+  recovered := cardinality(v_ids);
+  requeued := outbox.return_batch(p_worker_id, p_epoch, v_turns);
+  UPDATE outbox.payment_outbox_shards AS s
+  SET ready = true, batch = GREATEST(s.batch, p_last_batch), offsets = s.offsets || p_offsets
+  WHERE s.rail_type = p_rail_type AND s.shard = p_shard;
+  IF recovered + requeued > 0 THEN
+    PERFORM outbox.log_event('SHARD_RECONCILED', p_worker_id, 'what became of the batch under way', NULL, p_rail_type, v_ids, jsonb_build_object(
+      'shard', p_shard, 'epoch', p_epoch, 'batch', v_shard.batch, 'register', p_last_batch, 'recovered', recovered, 'requeued', requeued));
+  END IF;
+  RETURN QUERY SELECT GREATEST(v_shard.batch, p_last_batch), recovered, requeued, NULL::text;
+END
+$$;
+COMMENT ON FUNCTION outbox.reconcile_outbox_shard(text, text, smallint, bigint, uuid[], bigint[], text[], bigint[], integer[], bigint, jsonb) IS 'Decides, from what was found in the register and in the topics, what became of the batch that was under way in a shard, and makes the shard ready for its owner. P7015 for everybody but the owner of this epoch.';

@@ -1,0 +1,25 @@
+-- The operator answers for what cannot be known: what was under way is sent again, and what the topics
+-- hold so far is taken as known.
+CREATE OR REPLACE FUNCTION outbox.resume_outbox_shard(p_rail_type text, p_shard smallint, p_actor text, p_reason text) RETURNS integer
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  v_turns bigint[];
+  v_rows  integer;
+BEGIN
+  PERFORM outbox.check_actor(p_actor, p_reason);
+  PERFORM FROM outbox.payment_outbox_shards AS s WHERE s.rail_type = p_rail_type AND s.shard = p_shard AND s.halted_at IS NOT NULL FOR NO KEY UPDATE;
+  IF NOT FOUND THEN
+    RAISE EXCEPTION 'shard % of rail_type % is not halted', COALESCE(p_shard::text, 'null'), COALESCE(quote_literal(p_rail_type), 'null') USING ERRCODE = 'P7016';
+  END IF;
+  v_turns := outbox.lock_batch(p_rail_type, p_shard);
+  v_rows := (SELECT count(*) FROM outbox.requeue_expired(v_turns, left('operator:' || p_actor, 70), outbox.clock()));
+  PERFORM outbox.settle_lanes(v_turns);
+  UPDATE outbox.payment_outbox_shards AS s SET halted_at = NULL, halted_reason = NULL, offsets = '{}'
+  WHERE s.rail_type = p_rail_type AND s.shard = p_shard;
+  PERFORM outbox.log_event('SHARD_RESUMED', p_actor, p_reason, NULL, p_rail_type, '{}', jsonb_build_object('shard', p_shard, 'requeued', v_rows));
+  RETURN v_rows;
+END
+$$;
+COMMENT ON FUNCTION outbox.resume_outbox_shard(text, smallint, text, text) IS 'An operator lets a halted shard go on: the rows of its batch are sent again, and may arrive twice. Returns how many.';

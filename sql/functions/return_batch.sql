@@ -1,0 +1,29 @@
+-- A worker that is still there gives its rows back as if they had never been claimed: they were not sent,
+-- as far as anybody can see. With one that is gone, its rows are under suspicion like those of an expired lease.
+CREATE OR REPLACE FUNCTION outbox.return_batch(p_worker_id text, p_epoch bigint, p_turn_ids bigint[]) RETURNS integer
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  v_own    record;
+  v_lost   bigint[];
+  v_count  integer;
+BEGIN
+  SELECT array_agg(p.outbox_id) AS ids, array_agg(p.lease_token) AS tokens INTO v_own
+  FROM outbox.payment_outbox_pending AS p JOIN outbox.payment_outbox_turns AS t ON t.turn_id = p.turn_id
+  WHERE t.turn_id = ANY (p_turn_ids) AND p.claimed_by = p_worker_id AND t.epoch = p_epoch;
+  v_count := COALESCE(cardinality(v_own.ids), 0);
+  IF v_count > 0 THEN
+    PERFORM outbox.release_outbox_leases(p_worker_id, v_own.ids, v_own.tokens, 0);
+  END IF;
+  v_lost := ARRAY(SELECT t.turn_id FROM outbox.payment_outbox_turns AS t WHERE t.turn_id = ANY (p_turn_ids) AND t.worker_id IS NOT NULL);
+  v_count := v_count + (SELECT count(*) FROM outbox.requeue_expired(v_lost, p_worker_id, outbox.clock()));
+  PERFORM outbox.admit_to_lane(p.participant_id, p.rail_type, p.sequence_id, p.tenant_id, p.sequence_id, p.next_attempt_at)
+  FROM outbox.payment_outbox_pending AS p JOIN outbox.payment_outbox_lanes AS l ON l.participant_id = p.participant_id AND l.rail_type = p.rail_type
+  JOIN outbox.payment_outbox_turns AS t ON t.lane_id = l.lane_id
+  WHERE t.turn_id = ANY (v_lost) AND p.solo AND p.turn_id IS NULL;
+  PERFORM outbox.settle_lanes(v_lost);
+  RETURN v_count;
+END
+$$;
+COMMENT ON FUNCTION outbox.return_batch(text, bigint, bigint[]) IS 'Gives back what is left of a batch, and returns how many rows that are.';

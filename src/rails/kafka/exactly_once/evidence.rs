@@ -1,0 +1,285 @@
+//! Reads what the register and the topics have of a shard, after everybody before us is fenced off.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use rdkafka::config::{ClientConfig, FromClientConfigAndContext, RDKafkaLogLevel};
+use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext};
+use rdkafka::error::KafkaError;
+use rdkafka::message::{BorrowedMessage, Headers, Message};
+use rdkafka::types::RDKafkaErrorCode as Code;
+use rdkafka::{Offset, TopicPartitionList};
+use uuid::Uuid;
+
+use super::super::callbacks::{Log, reference};
+use super::register::{self, Entry};
+use super::shared::Shared;
+use crate::delivery::{Evidence, Found, Places, Stand};
+use crate::failpoint::is_taken_out;
+
+/// How long a poll waits; also how often is looked whether we are to stop.
+const POLL: Duration = Duration::from_millis(50);
+/// How often is looked whether the transactions of others have ended.
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
+/// Of a register that was never read, how many records from its end are read first.
+const FIRST_LOOK: i64 = 64;
+
+impl ConsumerContext for Log {}
+
+/// Why there is no evidence.
+#[derive(Debug)]
+pub(super) enum Blind {
+    /// It may be there later.
+    Unavailable(String),
+    /// It is gone for good: somebody has to decide.
+    Gone(String),
+}
+
+impl From<Code> for Blind {
+    fn from(code: Code) -> Self {
+        Self::Unavailable(code.to_string())
+    }
+}
+
+/// A part of a partition: from the first offset to before the second.
+type Stretch = (String, i32, i64, i64);
+
+pub(super) struct Reader<'a> {
+    shared: &'a Shared,
+    shard: i16,
+    /// Knows where partitions end, also behind open transactions.
+    ends: BaseConsumer<Log>,
+    deadline: Instant,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(shared: &'a Shared, shard: i16, patience: Duration) -> Result<Self, Blind> {
+        let ends = consumer(shared, "read_uncommitted")?;
+        Ok(Self { shared, shard, ends, deadline: Instant::now() + patience })
+    }
+
+    /// Everything that is known of the shard since `stand`.
+    pub(super) fn gather(&self, stand: &Stand) -> Result<Evidence, Blind> {
+        let (entries, register_lost) = self.register(stand)?;
+        let mut evidence = Evidence {
+            complete: Vec::new(),
+            last_batch: entries.iter().map(|entry| entry.batch).max(),
+            ..Evidence::default()
+        };
+        // What was never read has no beginning to compare from: the register speaks for it.
+        let known = !stand.places.is_empty();
+        if known {
+            evidence.complete = entries.iter().map(|entry| (entry.batch, entry.rows)).collect();
+        }
+        if known && (stand.under_way || !entries.is_empty() || register_lost) {
+            evidence.found = self.tail(stand)?;
+        }
+        evidence.places = self.places(stand)?;
+        Ok(evidence)
+    }
+
+    /// Where everything ends now: nothing of this shard is under way.
+    fn places(&self, stand: &Stand) -> Result<Places, Blind> {
+        let mut topics: Vec<String> = stand.places.keys().cloned().collect();
+        topics.push(self.shared.register_topic.clone());
+        topics.extend(self.shared.settings.topics.only().map(|topic| topic.to_string()));
+        topics.sort();
+        topics.dedup();
+        let mut places = Places::new();
+        for topic in topics {
+            // A topic that is not there yet is noted before it is first used.
+            let bounds = match self.shared.bounds(self.ends.client(), &topic) {
+                Err(Code::UnknownTopicOrPartition | Code::UnknownTopic) => continue,
+                bounds => bounds?,
+            };
+            let ends: BTreeMap<i32, i64> =
+                bounds.into_iter().map(|(partition, (_, end))| (partition, end)).collect();
+            self.shared.reach.learn(&topic, &ends);
+            places.insert(topic, ends);
+        }
+        Ok(places)
+    }
+
+    /// The entries of the register since `stand`, or its last one, and whether it has lost what it had.
+    fn register(&self, stand: &Stand) -> Result<(Vec<Entry>, bool), Blind> {
+        let topic = &self.shared.register_topic;
+        let bounds = self.shared.bounds(self.ends.client(), topic)?;
+        let partition = i32::from(self.shard);
+        let Some((low, high)) = bounds.get(&partition).copied() else {
+            return Err(Blind::Unavailable(format!(
+                "the topic {topic} has no partition {partition}"
+            )));
+        };
+        let known = stand.places.get(topic).and_then(|places| places.get(&partition)).copied();
+        if let Some(from) = known {
+            let lost = high < from;
+            let entries = if lost { Vec::new() } else { self.entries(from.max(low), high)? };
+            return Ok((entries, lost));
+        }
+        let mut look = FIRST_LOOK;
+        loop {
+            let from = (high - look).max(low);
+            let mut entries = self.entries(from, high)?;
+            if !entries.is_empty() || from == low {
+                return Ok((entries.split_off(entries.len().saturating_sub(1)), false));
+            }
+            look *= 8;
+        }
+    }
+
+    fn entries(&self, from: i64, to: i64) -> Result<Vec<Entry>, Blind> {
+        let key = register::key(self.shared.rail(), self.shard);
+        let stretch = (self.shared.register_topic.clone(), i32::from(self.shard), from, to);
+        let mut entries = Vec::new();
+        self.read(vec![stretch], |message| {
+            let entry = message.payload().and_then(|bytes| serde_json::from_slice(bytes).ok());
+            if message.key() == Some(key.as_bytes()) {
+                entries.extend(entry);
+            }
+        })?;
+        Ok(entries)
+    }
+
+    /// The rows of the shard that are in the topics since `stand`.
+    fn tail(&self, stand: &Stand) -> Result<Vec<Found>, Blind> {
+        let mut stretches = Vec::new();
+        for (topic, places) in &stand.places {
+            if *topic == self.shared.register_topic || is_taken_out("tail") {
+                continue;
+            }
+            let bounds = match self.shared.bounds(self.ends.client(), topic) {
+                Err(Code::UnknownTopicOrPartition | Code::UnknownTopic) => {
+                    return Err(Blind::Gone(format!("the topic {topic} is gone")));
+                }
+                bounds => bounds?,
+            };
+            for (partition, (low, high)) in bounds {
+                // A partition that is not among the places is younger than them.
+                let from = places.get(&partition).copied().unwrap_or(low);
+                if high < from || low > from {
+                    return Err(Blind::Gone(format!(
+                        "partition {partition} of {topic} has the offsets {low} to {high}, but what is to be found out is from {from} on"
+                    )));
+                }
+                stretches.push((topic.clone(), partition, from, high));
+            }
+        }
+        let mut found = Vec::new();
+        self.read(stretches, |message| found.extend(self.row(message)))?;
+        Ok(found)
+    }
+
+    fn row(&self, message: &BorrowedMessage<'_>) -> Option<Found> {
+        let headers = message.headers()?;
+        let value = |name| headers.iter().find(|header| header.key == name)?.value;
+        let batch = register::read_mark(self.shared.rail(), self.shard, value(register::HEADER)?)?;
+        let id = value("ce_id").or_else(|| value("id"))?;
+        Some(Found {
+            outbox_id: Uuid::try_parse_ascii(id).ok()?,
+            batch,
+            reference: reference(message.topic(), message.partition(), message.offset()),
+        })
+    }
+
+    /// Reads what is committed in these stretches, once nobody has a transaction open in them.
+    fn read(
+        &self,
+        mut stretches: Vec<Stretch>,
+        mut see: impl FnMut(&BorrowedMessage<'_>),
+    ) -> Result<(), Blind> {
+        stretches.retain(|(_, _, from, to)| from < to);
+        if stretches.is_empty() {
+            return Ok(());
+        }
+        let reader = consumer(self.shared, "read_committed")?;
+        for (topic, partition, _, to) in &stretches {
+            self.await_end_of_transactions(&reader, topic, *partition, *to)?;
+        }
+        let topics: BTreeSet<&str> = stretches.iter().map(|(topic, ..)| topic.as_str()).collect();
+        for topic in topics {
+            let of_topic = stretches.iter().filter(|(of, ..)| of == topic);
+            self.read_topic(&reader, topic, of_topic, &mut see)?;
+        }
+        Ok(())
+    }
+
+    fn read_topic<'s>(
+        &self,
+        reader: &BaseConsumer<Log>,
+        topic: &str,
+        stretches: impl Iterator<Item = &'s Stretch>,
+        see: &mut impl FnMut(&BorrowedMessage<'_>),
+    ) -> Result<(), Blind> {
+        let mut assignment = TopicPartitionList::new();
+        let mut left = BTreeMap::new();
+        for (_, partition, from, to) in stretches {
+            let added = assignment.add_partition_offset(topic, *partition, Offset::Offset(*from));
+            added.map_err(unavailable)?;
+            left.insert(*partition, *to);
+        }
+        reader.assign(&assignment).map_err(unavailable)?;
+        while !left.is_empty() {
+            match reader.poll(POLL) {
+                Some(Ok(message)) => {
+                    see(&message);
+                    let partition = message.partition();
+                    if left.get(&partition).is_some_and(|to| message.offset() + 1 >= *to) {
+                        left.remove(&partition);
+                    }
+                }
+                // What is left up to the end are marks of transactions, and what was aborted.
+                Some(Err(KafkaError::PartitionEOF(partition))) => drop(left.remove(&partition)),
+                Some(Err(error)) => return Err(unavailable(error)),
+                None => self.check_patience("the topics were not read to their end in time")?,
+            }
+        }
+        Ok(())
+    }
+
+    /// A reader of committed records gets nothing behind the first open transaction.
+    fn await_end_of_transactions(
+        &self,
+        reader: &BaseConsumer<Log>,
+        topic: &str,
+        partition: i32,
+        to: i64,
+    ) -> Result<(), Blind> {
+        loop {
+            let timeout = self.shared.settings.question_timeout();
+            let (_, stable) =
+                reader.client().fetch_watermarks(topic, partition, timeout).map_err(unavailable)?;
+            if stable >= to {
+                return Ok(());
+            }
+            self.check_patience("a transaction that somebody left open hides the end of a topic")?;
+            std::thread::sleep(LOOK_AGAIN);
+        }
+    }
+
+    fn check_patience(&self, words: &str) -> Result<(), Blind> {
+        if Instant::now() > self.deadline || self.shared.is_closing() {
+            return Err(Blind::Unavailable(words.to_owned()));
+        }
+        Ok(())
+    }
+}
+
+fn unavailable(error: KafkaError) -> Blind {
+    error.rdkafka_error_code().unwrap_or(Code::BrokerTransportFailure).into()
+}
+
+fn consumer(shared: &Shared, isolation: &str) -> Result<BaseConsumer<Log>, Blind> {
+    let mut config: ClientConfig = shared.settings.properties.consumer();
+    // Partitions are assigned by hand and nothing is committed: no group comes to be.
+    config.set_log_level(RDKafkaLogLevel::Error);
+    for (name, value) in [
+        ("group.id", "trestle-register"),
+        ("enable.auto.commit", "false"),
+        ("enable.partition.eof", "true"),
+        ("isolation.level", isolation),
+        ("fetch.wait.max.ms", "5"),
+    ] {
+        config.set(name, value);
+    }
+    BaseConsumer::from_config_and_context(&config, shared.settings.log.clone()).map_err(unavailable)
+}

@@ -1,0 +1,246 @@
+//! One transactional producer, and the batches that it carries, one after the other.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use rdkafka::config::FromClientConfigAndContext;
+use rdkafka::error::KafkaError;
+use rdkafka::message::Header;
+use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
+use rdkafka::types::RDKafkaErrorCode as Code;
+
+use super::super::callbacks::reference;
+use super::super::headers;
+use super::super::properties::Shape;
+use super::batch::{Parcel, Plan};
+use super::callbacks::{Answer, Answers};
+use super::register::{self, Entry};
+use super::shard::Status;
+use super::shared::Shared;
+use crate::delivery::{Outcome, Places, Tenure};
+use crate::failpoint::{failpoint, failpoint_soon, is_taken_out};
+
+/// librdkafka's poll returns when its time is over, whatever came: so it is asked often.
+const POLL: Duration = Duration::from_millis(1);
+/// The place of the register's record among the answers: behind every row.
+const REGISTER: usize = usize::MAX;
+
+/// Why it is not known what became of a batch, or known to be nothing.
+#[derive(Debug)]
+pub(super) enum Doubt {
+    /// This record failed.
+    Record { place: usize, code: Code },
+    /// The producer did; by its code, somebody else may have fenced it off.
+    Producer(Code),
+    /// No answer came in time, or there is no time left to wait for it.
+    Silence,
+}
+
+impl Doubt {
+    pub(super) fn is_fenced(&self) -> bool {
+        let (Self::Record { code, .. } | Self::Producer(code)) = self else { return false };
+        is_fenced(*code)
+    }
+}
+
+pub(super) fn is_fenced(code: Code) -> bool {
+    matches!(code, Code::Fenced | Code::ProducerFenced | Code::InvalidProducerEpoch)
+}
+
+pub(super) struct Session {
+    producer: BaseProducer<Answers>,
+    pub(super) shape: Shape,
+    shared: Arc<Shared>,
+    tenure: Tenure,
+    status: Arc<Status>,
+}
+
+impl Session {
+    /// Makes a producer and fences off everybody who was there before.
+    pub(super) fn open(
+        shared: &Arc<Shared>,
+        tenure: Tenure,
+        shape: Shape,
+        status: &Arc<Status>,
+    ) -> Result<Self, Code> {
+        let settings = &shared.settings;
+        let mut id = format!("{}.{}.{}", shared.prefix, shared.rail(), tenure.shard);
+        if is_taken_out("fence") {
+            // A name of its own fences nobody off.
+            id = format!("{id}.{}", uuid::Uuid::new_v4());
+        }
+        let config = settings.properties.transactional(shape, &id, settings.timeout);
+        let producer =
+            BaseProducer::from_config_and_context(&config, Answers::new(settings.log.clone()))
+                .map_err(code)?;
+        failpoint("eos_before_init");
+        producer.init_transactions(settings.timeout).map_err(code)?;
+        failpoint("eos_after_init");
+        Ok(Self { producer, shape, shared: Arc::clone(shared), tenure, status: Arc::clone(status) })
+    }
+
+    pub(super) fn client(&self) -> &rdkafka::client::Client<Answers> {
+        self.producer.client()
+    }
+
+    /// Serves what librdkafka has to say while nothing is under way.
+    pub(super) fn tick(&self) {
+        self.producer.poll(Duration::ZERO);
+    }
+
+    /// Sends a batch: all of it, then the register's record, then the commit. Only when that has
+    /// succeeded, the rows are reported.
+    pub(super) fn transact(&self, plan: &Plan) -> Result<(), Doubt> {
+        failpoint("eos_before_begin");
+        let deadline = Instant::now() + self.shared.settings.overdue_after();
+        self.producer.begin_transaction().map_err(|error| Doubt::Producer(code(error)))?;
+        let mut offsets = Places::new();
+        if is_taken_out("register_order") {
+            self.enter(plan, &offsets, deadline)?;
+        }
+        let references = self.send_rows(plan, &mut offsets, deadline)?;
+        failpoint("eos_sent");
+        if !is_taken_out("register_order") {
+            self.enter(plan, &offsets, deadline)?;
+        }
+        failpoint("eos_before_commit");
+        failpoint_soon("eos_committing");
+        let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_secs(1));
+        self.producer.commit_transaction(left).map_err(|error| Doubt::Producer(code(error)))?;
+        failpoint("eos_committed");
+        for (parcel, reference) in plan.parcels.iter().zip(references) {
+            let delivered = Outcome::Delivered { reference: Some(reference), rail_code: None };
+            parcel.lane.report(parcel.index, delivered);
+        }
+        Ok(())
+    }
+
+    /// Returns where each row came to stand.
+    fn send_rows(
+        &self,
+        plan: &Plan,
+        offsets: &mut Places,
+        deadline: Instant,
+    ) -> Result<Vec<String>, Doubt> {
+        let mark = register::mark(self.shared.rail(), plan.batch);
+        for (place, parcel) in plan.parcels.iter().enumerate() {
+            self.send_row(place, parcel, &mark, deadline)?;
+            if place == plan.parcels.len() / 2 {
+                failpoint("eos_sending");
+            }
+        }
+        let mut references = vec![String::new(); plan.parcels.len()];
+        self.await_answers(plan.parcels.len(), deadline, |place, partition, offset| {
+            let topic = &*plan.parcels[place].topic;
+            references[place] = reference(topic, partition, offset);
+            let reached = offsets.entry(topic.to_owned()).or_default().entry(partition);
+            let at = reached.or_insert(offset);
+            *at = (*at).max(offset);
+            self.shared.reach.passed(topic, partition, offset);
+        })?;
+        Ok(references)
+    }
+
+    fn send_row(
+        &self,
+        place: usize,
+        parcel: &Parcel,
+        mark: &str,
+        deadline: Instant,
+    ) -> Result<(), Doubt> {
+        let settings = &self.shared.settings;
+        let row = &parcel.lane.rows()[parcel.index];
+        let own = headers::headers(row, settings.headers, &settings.source);
+        let marked = headers::owned(&own)
+            .insert(Header { key: register::HEADER, value: Some(mark.as_bytes()) });
+        let record = BaseRecord::with_opaque_to(&parcel.topic, Box::new(place))
+            .key(row.participant_id.as_str())
+            .payload(row.payload.as_str())
+            .headers(marked);
+        self.send(record, deadline).map_err(|code| Doubt::Record { place, code })
+    }
+
+    /// Writes the batch into the register, and waits until it is there.
+    fn enter(&self, plan: &Plan, offsets: &Places, deadline: Instant) -> Result<(), Doubt> {
+        let entry = Entry {
+            batch: plan.batch.number,
+            rows: i32::try_from(plan.parcels.len()).unwrap_or(i32::MAX),
+            epoch: self.tenure.epoch,
+            offsets: offsets.clone(),
+        };
+        let topic = &self.shared.register_topic;
+        let key = register::key(self.shared.rail(), self.tenure.shard);
+        let value = serde_json::to_vec(&entry).map_err(|_| Doubt::Silence)?;
+        let record = BaseRecord::with_opaque_to(topic, Box::new(REGISTER))
+            .partition(self.tenure.shard.into())
+            .key(key.as_str())
+            .payload(value.as_slice());
+        self.send(record, deadline).map_err(Doubt::Producer)?;
+        self.await_answers(1, deadline, |_, partition, offset| {
+            self.shared.reach.passed(topic, partition, offset);
+        })
+        .map_err(|doubt| match doubt {
+            Doubt::Record { code, .. } => Doubt::Producer(code),
+            other => other,
+        })
+    }
+
+    fn send<P: rdkafka::message::ToBytes + ?Sized>(
+        &self,
+        mut record: BaseRecord<'_, str, P, Box<usize>>,
+        deadline: Instant,
+    ) -> Result<(), Code> {
+        loop {
+            match self.producer.send(record) {
+                Ok(()) => return Ok(()),
+                Err((error, back))
+                    if code_of(&error) == Code::QueueFull && Instant::now() < deadline =>
+                {
+                    record = back;
+                    self.producer.poll(POLL);
+                }
+                Err((error, _)) => return Err(code_of(&error)),
+            }
+        }
+    }
+
+    /// Waits until so many records are acknowledged. The first that is not ends the wait.
+    fn await_answers(
+        &self,
+        count: usize,
+        deadline: Instant,
+        mut acknowledged: impl FnMut(usize, i32, i64),
+    ) -> Result<(), Doubt> {
+        let mut left = count;
+        loop {
+            for (place, answer) in self.producer.context().take() {
+                match answer as Answer {
+                    Ok((partition, offset)) => acknowledged(place, partition, offset),
+                    Err(code) => return Err(Doubt::Record { place, code }),
+                }
+                left -= 1;
+            }
+            if left == 0 {
+                return Ok(());
+            }
+            // That we have heard of a successor is good to know, but nothing to rely on.
+            let over = self.status.over.load(Ordering::Relaxed) && !is_taken_out("fence");
+            if over || self.shared.is_closing() || Instant::now() >= deadline {
+                return Err(Doubt::Silence);
+            }
+            if let Some((code, _)) = self.producer.client().fatal_error() {
+                return Err(Doubt::Producer(code));
+            }
+            self.producer.poll(POLL);
+        }
+    }
+}
+
+fn code(error: KafkaError) -> Code {
+    code_of(&error)
+}
+
+fn code_of(error: &KafkaError) -> Code {
+    error.rdkafka_error_code().unwrap_or(Code::Fail)
+}

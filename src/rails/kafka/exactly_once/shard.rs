@@ -1,0 +1,329 @@
+//! The thread of one shard: takes it over, carries its batches, and starts again after any doubt.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
+
+use tracing::{error, info, warn};
+
+use super::super::classify;
+use super::super::properties::Shape;
+use super::batch::{Verdicts, plan};
+use super::evidence::{Blind, Reader};
+use super::session::{Doubt, Session, is_fenced};
+use super::shared::Shared;
+use crate::admin::metrics;
+use crate::delivery::{Class, Denied, Evidence, Lane, Outcome, ShardKeeper, Tenure};
+
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// How often a producer with nothing to do is served.
+const IDLE_TICK: Duration = Duration::from_secs(1);
+/// How long records go alone after a broker refused a batch, so that it shows which of them it meant.
+const ALONE_FOR: Duration = Duration::from_secs(60);
+
+/// What the thread is asked to do.
+pub(super) enum Command {
+    /// The lanes of a batch, and the topics whose ends were noted when it was claimed.
+    Carry(Vec<Arc<Lane>>, Arc<BTreeSet<String>>),
+    Recover,
+}
+
+/// What the thread and the rail share.
+pub(super) struct Status {
+    /// Can take a batch.
+    pub(super) ready: AtomicBool,
+    /// Is to end: the shard is given up, or lost.
+    pub(super) over: AtomicBool,
+    /// Has ended: the shard is nobody's here.
+    pub(super) ended: AtomicBool,
+}
+
+/// Why the thread goes on or ends.
+enum Next {
+    TakeUp,
+    End,
+}
+
+pub(super) struct Shard {
+    pub(super) shared: Arc<Shared>,
+    pub(super) keeper: Arc<dyn ShardKeeper>,
+    pub(super) tenure: Tenure,
+    pub(super) status: Arc<Status>,
+    pub(super) commands: mpsc::Receiver<Command>,
+    verdicts: Verdicts,
+    alone_until: Option<Instant>,
+    /// Nothing of this batch, or of one before it, may be sent any more.
+    decided: i64,
+}
+
+impl Shard {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        keeper: Arc<dyn ShardKeeper>,
+        tenure: Tenure,
+        status: Arc<Status>,
+        commands: mpsc::Receiver<Command>,
+    ) -> Self {
+        let verdicts = Verdicts::default();
+        Self { shared, keeper, tenure, status, commands, verdicts, alone_until: None, decided: 0 }
+    }
+
+    /// Until the shard is given up or lost.
+    pub(super) fn run(mut self) {
+        let mut pause = FIRST_PAUSE;
+        while !self.is_over() {
+            match self.take_up() {
+                Ok(session) => {
+                    pause = FIRST_PAUSE;
+                    self.status.ready.store(true, Ordering::Release);
+                    self.keeper.changed();
+                    let next = self.carry(&session);
+                    self.status.ready.store(false, Ordering::Release);
+                    // Its end may take a while, and whoever comes next fences it off.
+                    std::thread::spawn(move || drop(session));
+                    if matches!(next, Next::End) {
+                        break;
+                    }
+                }
+                Err(Setback::Over) => break,
+                Err(Setback::Later(words)) => {
+                    warn!(
+                        rail = self.shared.rail(),
+                        shard = self.tenure.shard,
+                        "the shard cannot be used yet: {words}"
+                    );
+                    self.rest(pause);
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                }
+            }
+        }
+        self.end();
+    }
+
+    fn is_over(&self) -> bool {
+        self.status.over.load(Ordering::Relaxed) || self.shared.is_closing()
+    }
+
+    fn rest(&self, pause: Duration) {
+        let until = Instant::now() + pause;
+        while Instant::now() < until && !self.is_over() {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn end(self) {
+        self.status.over.store(true, Ordering::Relaxed);
+        // What is in the database already is for whoever is next.
+        while let Ok(command) = self.commands.try_recv() {
+            if let Command::Carry(lanes, _) = command {
+                lanes.iter().for_each(|lane| lane.leave_undecided(None));
+            }
+        }
+        // Lost ones are not ours to release.
+        if let Err(Denied::Away(words)) = self.keeper.release(self.tenure) {
+            warn!(
+                rail = self.shared.rail(),
+                shard = self.tenure.shard,
+                "the shard could not be given up, its lease will expire: {words}"
+            );
+        }
+        self.status.ended.store(true, Ordering::Release);
+        self.shared.open.send_modify(|open| *open -= 1);
+    }
+
+    /// A new producer, and a decision about the batch under way.
+    fn take_up(&mut self) -> Result<Session, Setback> {
+        // First of all whether it is still ours: a late fence would cost its owner a takeover.
+        self.keeper.stand(self.tenure)?;
+        let session = Session::open(&self.shared, self.tenure, self.shape(), &self.status)
+            .map_err(|code| {
+                if is_fenced(code) {
+                    metrics::shard_fenced(self.shared.rail());
+                }
+                Setback::Later(format!("no transactional producer: {code}"))
+            })?;
+        self.shared.prepare_register(session.client()).map_err(Setback::Later)?;
+        // Asked for once more, because a claim may have been under way before the fence stood.
+        let stand = self.keeper.stand(self.tenure)?;
+        let patience = self.shared.settings.timeout * 2;
+        let evidence = Reader::new(&self.shared, self.tenure.shard, patience)
+            .and_then(|reader| reader.gather(&stand));
+        match evidence {
+            Ok(evidence) => self.reconcile(&evidence)?,
+            Err(Blind::Unavailable(words)) => return Err(Setback::Later(words)),
+            Err(Blind::Gone(words)) => return Err(self.halt(&words)),
+        }
+        Ok(session)
+    }
+
+    fn shape(&self) -> Shape {
+        let alone = self.alone_until.is_some_and(|until| until > Instant::now());
+        Shape { alone, ..self.shared.settings.properties.usual_shape() }
+    }
+
+    fn reconcile(&mut self, evidence: &Evidence) -> Result<(), Setback> {
+        let decided = match self.keeper.reconcile(self.tenure, evidence) {
+            Err(Denied::Contradiction(words)) => return Err(self.halt(&words)),
+            decided => decided?,
+        };
+        let (rail, shard) = (self.shared.rail(), self.tenure.shard);
+        if let Some(reason) = decided.halted {
+            error!(rail, shard, reason, "the shard is halted until an operator decides");
+            return Err(Setback::Over);
+        }
+        self.decided = decided.batch;
+        let (recovered, requeued) = (decided.recovered, decided.requeued);
+        metrics::shard_taken_up(rail, recovered);
+        info!(rail, shard, epoch = self.tenure.epoch, recovered, requeued, "the shard is ready");
+        Ok(())
+    }
+
+    fn halt(&self, words: &str) -> Setback {
+        let (rail, shard) = (self.shared.rail(), self.tenure.shard);
+        if let Err(Denied::Away(away)) = self.keeper.halt(self.tenure, words) {
+            return Setback::Later(away);
+        }
+        error!(rail, shard, reason = words, "the shard is halted until an operator decides");
+        Setback::Over
+    }
+
+    /// Carries batches until there is a doubt, or the shard is over.
+    fn carry(&mut self, session: &Session) -> Next {
+        loop {
+            if self.is_over() {
+                return Next::End;
+            }
+            let next = match self.commands.recv_timeout(IDLE_TICK) {
+                Ok(Command::Carry(lanes, noted)) => self.carry_batch(session, &lanes, &noted),
+                Ok(Command::Recover) => Some(Next::TakeUp),
+                Err(mpsc::RecvTimeoutError::Timeout) => {
+                    session.tick();
+                    None
+                }
+                Err(mpsc::RecvTimeoutError::Disconnected) => Some(Next::End),
+            };
+            if let Some(next) = next {
+                return next;
+            }
+            if session.shape != self.shape() {
+                return Next::TakeUp;
+            }
+            self.status.ready.store(true, Ordering::Release);
+        }
+    }
+
+    fn carry_batch(
+        &mut self,
+        session: &Session,
+        lanes: &[Arc<Lane>],
+        noted: &BTreeSet<String>,
+    ) -> Option<Next> {
+        let batch = lanes.first().and_then(|lane| lane.batch())?;
+        if batch.number <= self.decided {
+            // Reconciled while it was on its way to us: its rows are not ours any more.
+            lanes.iter().for_each(|lane| lane.leave_undecided(None));
+            return None;
+        }
+        let plan = plan(&self.shared, session.client(), &mut self.verdicts, batch, lanes);
+        if plan.parcels.is_empty() {
+            return None;
+        }
+        if let Err(words) = self.note(session, &plan.topics(), noted) {
+            warn!(rail = self.shared.rail(), shard = self.tenure.shard, "nothing is sent: {words}");
+            lanes.iter().for_each(|lane| lane.give_back_the_rest());
+            return Some(Next::TakeUp);
+        }
+        match session.transact(&plan) {
+            Ok(()) => None,
+            Err(doubt) => {
+                let failure = self.weigh(&doubt, session, |place| {
+                    let parcel = &plan.parcels[place];
+                    parcel.lane.rows()[parcel.index].outbox_id
+                });
+                warn!(
+                    rail = self.shared.rail(),
+                    shard = self.tenure.shard,
+                    batch = batch.number,
+                    ?doubt,
+                    "a transaction did not succeed for certain: finding out what became of it"
+                );
+                let fate = failure.as_ref();
+                lanes.iter().for_each(|lane| lane.leave_undecided(fate));
+                metrics::shard_recycled(self.shared.rail());
+                if doubt.is_fenced() {
+                    metrics::shard_fenced(self.shared.rail());
+                }
+                Some(Next::TakeUp)
+            }
+        }
+    }
+
+    /// Remembers what a doubt says about a row; returns why the destination is unavailable, if it is.
+    fn weigh(
+        &mut self,
+        doubt: &Doubt,
+        session: &Session,
+        outbox_id: impl Fn(usize) -> uuid::Uuid,
+    ) -> Option<crate::delivery::Failure> {
+        let (code, place) = match doubt {
+            _ if doubt.is_fenced() => return None,
+            Doubt::Record { place, code } => (*code, Some(*place)),
+            Doubt::Producer(code) => (*code, None),
+            Doubt::Silence => {
+                return Some(classify::failure(rdkafka::types::RDKafkaErrorCode::MessageTimedOut));
+            }
+        };
+        let failure = classify::failure(code);
+        match (self.shared.settings.classes.class(code), place) {
+            (Class::Unavailable, _) => return Some(failure),
+            (Class::Terminal, Some(place)) if session.shape.alone => {
+                self.verdicts.remember(outbox_id(place), Outcome::Refused(failure));
+            }
+            // A broker refuses a batch of records: alone, it shows which of them it means.
+            (Class::Terminal, Some(_)) => self.alone_until = Some(Instant::now() + ALONE_FOR),
+            (Class::Retryable, Some(place)) => {
+                self.verdicts.remember(outbox_id(place), Outcome::Retry(failure));
+            }
+            (_, None) => {}
+        }
+        None
+    }
+
+    /// No record goes to a topic of which the database does not know from where on to read it.
+    fn note(
+        &self,
+        session: &Session,
+        topics: &BTreeSet<&str>,
+        noted: &BTreeSet<String>,
+    ) -> Result<(), String> {
+        let mut places = crate::delivery::Places::new();
+        for topic in topics.iter().filter(|topic| !noted.contains(**topic)) {
+            let bounds = self.shared.bounds(session.client(), topic).map_err(|c| c.to_string())?;
+            let ends = bounds.into_iter().map(|(partition, (_, end))| (partition, end)).collect();
+            self.shared.reach.learn(topic, &ends);
+            places.insert((*topic).to_owned(), ends);
+        }
+        if places.is_empty() {
+            return Ok(());
+        }
+        self.keeper.note(self.tenure, &places).map_err(|denied| denied.to_string())
+    }
+}
+
+/// Why a shard could not be taken up.
+enum Setback {
+    /// It is not ours any more, or halted.
+    Over,
+    Later(String),
+}
+
+impl From<Denied> for Setback {
+    fn from(denied: Denied) -> Self {
+        match denied {
+            Denied::Lost => Self::Over,
+            other => Self::Later(other.to_string()),
+        }
+    }
+}

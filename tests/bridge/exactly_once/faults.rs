@@ -1,0 +1,101 @@
+//! What fails around a worker: the network, the database, one record, several workers at once.
+
+use std::time::Duration;
+
+use super::scene::Scene;
+use crate::rows::{all_done, count, enqueue, wait_for};
+use crate::support::proxy::{Mode, Proxy};
+
+/// Rows come in all the time while `fault` does what it does.
+async fn under_load(scene: &Scene, batches: i64, fault: impl AsyncFn(i64)) {
+    let client = scene.database.connect().await;
+    for batch in 0..batches {
+        enqueue(&client, "kafka", 40, 200).await;
+        fault(batch).await;
+        let some = format!(
+            "SELECT count(*) > {} FROM outbox.payment_outbox_attempts WHERE state = 'DISPATCHED'",
+            batch * 100
+        );
+        wait_for(&scene.database, &some).await;
+    }
+}
+
+#[tokio::test]
+async fn a_broker_that_is_cut_off_now_and_then_costs_neither_a_row_nor_a_duplicate() {
+    let (scene, proxy) = (Scene::new().await, Proxy::to_kafka());
+    let worker = scene.setup.clone().env("KAFKA_BROKERS", proxy.address()).run();
+    worker.logged("the shard is ready").await;
+    under_load(&scene, 6, async |batch| {
+        match batch {
+            1 | 3 => proxy.cut(),
+            2 => proxy.strand(),
+            4 => {
+                // Commits may get through whose answers do not.
+                proxy.set(Mode::LoseAnswers);
+                tokio::time::sleep(Duration::from_millis(300)).await;
+                proxy.cut();
+                proxy.set(Mode::Pass);
+            }
+            _ => {}
+        }
+    })
+    .await;
+    scene.is_exact(1_200).await;
+}
+
+#[tokio::test]
+async fn a_database_that_is_cut_off_now_and_then_costs_neither_a_row_nor_a_duplicate() {
+    let (scene, proxy) = (Scene::new().await, Proxy::to_postgres());
+    let url = scene.database.url_as("symphony_executor").await;
+    let worker = scene.setup.clone().env("DATABASE_URL", &proxy.instead_in(&url)).run();
+    worker.logged("the shard is ready").await;
+    under_load(&scene, 6, async |batch| {
+        match batch {
+            1 | 3 => proxy.cut(),
+            4 => {
+                // Outcomes may be written whose answers get lost.
+                proxy.set(Mode::LoseAnswers);
+                tokio::time::sleep(Duration::from_millis(300)).await;
+                proxy.cut();
+                proxy.set(Mode::Pass);
+            }
+            _ => {}
+        }
+    })
+    .await;
+    scene.is_exact(1_200).await;
+}
+
+#[tokio::test]
+async fn a_row_that_is_too_large_fails_alone_and_in_its_order() {
+    let scene = Scene::new().await;
+    let client = scene.database.connect().await;
+    enqueue(&client, "kafka", 4, 40).await;
+    let large = "SELECT outbox.enqueue_payment_outbox('large', 'p1', 'k', 'kafka', jsonb_build_object('x', repeat('x', 1100000)))";
+    client.batch_execute(large).await.unwrap();
+    enqueue(&client, "kafka", 4, 40).await;
+    let _worker = scene.setup.run();
+    let rail_is_done =
+        "SELECT NOT EXISTS (SELECT FROM outbox.payment_outbox_pending WHERE rail_type = 'kafka')";
+    wait_for(&scene.database, rail_is_done).await;
+    assert_eq!(count(&scene.database, "FAILED").await, 1);
+    let records = scene.topic.consume_committed().await;
+    assert_eq!(records.len(), 80);
+}
+
+#[tokio::test]
+async fn several_workers_that_come_go_and_die_under_load_cost_neither_a_row_nor_a_duplicate() {
+    let scene = Scene::new().await;
+    let workers = std::cell::RefCell::new(vec![scene.setup.run(), scene.setup.run()]);
+    under_load(&scene, 8, async |batch| match batch {
+        1 => workers.borrow()[0].signal("KILL"),
+        3 => workers.borrow()[1].signal("STOP"),
+        2 | 4 => workers.borrow_mut().push(scene.setup.run()),
+        6 => workers.borrow()[1].signal("CONT"),
+        7 => workers.borrow()[2].signal("TERM"),
+        _ => {}
+    })
+    .await;
+    all_done(&scene.database).await;
+    scene.is_exact(1_600).await;
+}

@@ -1,0 +1,125 @@
+//! Requests that arrive late, and workers that wake up late.
+
+use super::scene::Scene;
+use crate::process::Bridge;
+use crate::rows::{all_done, enqueue, wait_for};
+use crate::support::Postman;
+
+const READY: &str = "the shard is ready";
+
+/// One shard, so that the postman knows whose requests it reads.
+async fn one_shard() -> (Scene, Postman) {
+    (Scene::with_shards(1, "").await, Postman::new())
+}
+
+async fn late_commits(commits: usize, without: &str) -> (Scene, Postman, Bridge) {
+    let (scene, postman) = one_shard().await;
+    let setup = scene.setup.clone().env("KAFKA_BROKERS", postman.address());
+    let worker = setup.env("TRESTLE_WITHOUT", without).run();
+    worker.logged(READY).await;
+    postman.deliver_commits_late(commits);
+    let client = scene.database.connect().await;
+    // One batch after the other, so that each late commit finds a transaction to end.
+    while postman.delivered_late() < commits {
+        enqueue(&client, "kafka", 5, 50).await;
+        wait_for(
+            &scene.database,
+            "SELECT NOT EXISTS (SELECT FROM outbox.payment_outbox_pending) \
+            OR EXISTS (SELECT FROM outbox.payment_outbox_shards WHERE halted_at IS NOT NULL)",
+        )
+        .await;
+    }
+    (scene, postman, worker)
+}
+
+/// How many rows were enqueued.
+async fn enqueued(scene: &Scene) -> usize {
+    let client = scene.database.connect().await;
+    let count = "SELECT count(*) FROM outbox.payment_outbox_keys";
+    usize::try_from(client.query_one(count, &[]).await.unwrap().get::<_, i64>(0)).unwrap()
+}
+
+#[tokio::test]
+async fn a_commit_that_arrives_late_ends_half_of_the_next_transaction_and_no_row_twice() {
+    let (scene, _postman, _worker) = late_commits(5, "").await;
+    scene.is_exact(enqueued(&scene).await).await;
+    let recovered = scene.recovered().await;
+    assert!(recovered.contains_key("RECOVERED_FROM_TAIL"), "{recovered:?}");
+}
+
+#[tokio::test]
+async fn without_the_tail_a_late_commit_makes_duplicates() {
+    let (scene, _postman, _worker) = late_commits(3, "tail").await;
+    let records = scene.topic.consume_committed().await;
+    let rows = enqueued(&scene).await;
+    assert!(records.len() > rows, "{} records of {rows} rows", records.len());
+}
+
+#[tokio::test]
+async fn with_the_register_first_a_late_commit_says_that_rows_are_there_which_are_not() {
+    let (scene, _postman, worker) = late_commits(1, "register_order").await;
+    worker.logged("but the topics have 0 of them").await;
+    wait_for(
+        &scene.database,
+        "SELECT count(*) = 1 FROM outbox.payment_outbox_shards WHERE halted_at IS NOT NULL",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn records_of_a_dead_owner_that_arrive_late_are_refused() {
+    let (scene, postman) = one_shard().await;
+    postman.keep_records();
+    let owner = scene.setup.clone().env("KAFKA_BROKERS", postman.address()).run();
+    enqueue(&scene.database.connect().await, "kafka", 10, 100).await;
+    while postman.kept() == 0 {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    owner.signal("KILL");
+    drop(owner);
+    scene.let_the_leases_pass().await;
+    let _heir = scene.setup.run();
+    scene.is_exact(100).await;
+    assert!(postman.let_go() > 0);
+    enqueue(&scene.database.connect().await, "kafka", 10, 100).await;
+    scene.is_exact(200).await;
+}
+
+/// A worker that stands still at this place while another takes its shards, and then goes on.
+async fn woken_late(place: &str, without: &str) -> Scene {
+    let scene = Scene::new().await;
+    let client = scene.database.connect().await;
+    enqueue(&client, "kafka", 30, 300).await;
+    let setup = scene.setup.clone().env("TRESTLE_WITHOUT", without);
+    let sleeper = setup.clone().env("TRESTLE_FAILPOINT", &format!("stop:{place}")).run();
+    sleeper.stopped().await;
+    scene.let_the_leases_pass().await;
+    let _heir = setup.run();
+    all_done(&scene.database).await;
+    let before = sleeper.log().matches(READY).count();
+    sleeper.signal("CONT");
+    // It learns that its shards are gone, and takes its share of them again.
+    sleeper.logged_times(READY, before + 1).await;
+    enqueue(&client, "kafka", 30, 300).await;
+    all_done(&scene.database).await;
+    scene
+}
+
+#[tokio::test]
+async fn an_owner_that_wakes_up_late_is_fenced_off_wherever_it_stood() {
+    for place in ["eos_before_begin", "eos_sending", "eos_before_commit"] {
+        woken_late(place, "").await.is_exact(600).await;
+    }
+}
+
+#[tokio::test]
+async fn an_owner_that_fences_its_successor_off_too_late_costs_it_no_row() {
+    woken_late("eos_before_init", "").await.is_exact(600).await;
+}
+
+#[tokio::test]
+async fn without_the_fence_an_owner_that_wakes_up_late_makes_duplicates() {
+    let scene = woken_late("eos_before_begin", "fence").await;
+    let records = scene.topic.consume_committed().await;
+    assert!(records.len() > 600, "{} records of 600 rows", records.len());
+}

@@ -1,0 +1,78 @@
+//! A database, a topic, a register, and what has to be true of them in the end.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::process::Setup;
+use crate::rows::{all_done, check_order, header};
+use crate::support::{Database, Topic};
+
+pub(crate) struct Scene {
+    pub(crate) database: Database,
+    pub(crate) topic: Topic,
+    _register: Topic,
+    pub(crate) setup: Setup,
+}
+
+impl Scene {
+    pub(crate) async fn new() -> Self {
+        Self::with_shards(4, "").await
+    }
+
+    /// With so many shards, and more settings of the rail.
+    pub(crate) async fn with_shards(shards: i32, more: &str) -> Self {
+        let (database, topic) = (Database::new().await, Topic::with_partitions(3).await);
+        let register = Topic::unmade();
+        let policies = format!(
+            "SELECT outbox.set_rail_policies('{{\"kafka\": {{\"delivery\": \"exactly_once\", \"shards\": {shards}}}}}', 'test', 'test')"
+        );
+        database.connect().await.batch_execute(&policies).await.unwrap();
+        let setup = Setup::kafka(&database, &topic).await.and(&format!(
+            "delivery = \"exactly_once\"\nshards = {shards}\nregister_topic = \"{}\"\ntransactional_id_prefix = \"{}\"\n{more}\n[relay]\nlease_seconds = 10\nbatch_size = 100\n",
+            register.name(),
+            topic.name()
+        ));
+        Self { database, topic, _register: register, setup }
+    }
+
+    /// Waits until nothing is pending; then every row is in the topic once, in order, and where the ledger
+    /// says it is.
+    pub(crate) async fn is_exact(&self, rows: usize) {
+        all_done(&self.database).await;
+        let records = self.topic.consume_committed().await;
+        assert_eq!(check_order(&records), 0, "duplicates");
+        assert_eq!(records.len(), rows, "missing");
+        let read: BTreeMap<String, String> = records
+            .iter()
+            .map(|record| {
+                let at = format!("{}/{}@{}", self.topic.name(), record.partition, record.offset);
+                (header(record, "ce_id"), at)
+            })
+            .collect();
+        assert_eq!(read, self.ledger().await, "the ledger and the topic");
+    }
+
+    /// Where the ledger says that each delivered row is.
+    async fn ledger(&self) -> BTreeMap<String, String> {
+        const DISPATCHED: &str = "SELECT outbox_id::text, rail_reference \
+            FROM outbox.payment_outbox_attempts WHERE state = 'DISPATCHED'";
+        let client = self.database.connect().await;
+        let rows = client.query(DISPATCHED, &[]).await.unwrap();
+        rows.iter().map(|row| (row.get(0), row.get(1))).collect()
+    }
+
+    /// As if whoever owns shards now had been dead for the length of a lease.
+    pub(crate) async fn let_the_leases_pass(&self) {
+        const PASS: &str =
+            "UPDATE outbox.payment_outbox_shards SET lease_expires_at = clock_timestamp()";
+        self.database.connect().await.batch_execute(PASS).await.unwrap();
+    }
+
+    /// How many rows were recovered, by evidence.
+    pub(crate) async fn recovered(&self) -> HashMap<String, i64> {
+        const RECOVERED: &str = "SELECT rail_code, count(*) FROM outbox.payment_outbox_attempts \
+            WHERE rail_code LIKE 'RECOVERED%' GROUP BY 1";
+        let client = self.database.connect().await;
+        let rows = client.query(RECOVERED, &[]).await.unwrap();
+        rows.iter().map(|row| (row.get(0), row.get(1))).collect()
+    }
+}
