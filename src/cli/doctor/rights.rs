@@ -4,7 +4,7 @@ use super::check::Check;
 use crate::store::Rights;
 
 /// What a bridge calls.
-pub(super) const BRIDGE_CALLS: [&str; 10] = [
+pub(super) const BRIDGE_CALLS: [&str; 14] = [
     "claim_outbox_batch",
     "complete_outbox_attempt",
     "complete_outbox_batch",
@@ -12,8 +12,12 @@ pub(super) const BRIDGE_CALLS: [&str; 10] = [
     "release_outbox_leases",
     "repair_expired_leases",
     "run_outbox_upkeep",
-    "outbox_gauges",
+    "sample_outbox_gauges",
+    "waiting_rails",
+    "note_worker",
+    "forget_worker",
     "wake_up_key",
+    "take_wake_up_key",
     "check_rail_policies",
 ];
 const CONTROL: &str = "symphony_control";
