@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
+use rdkafka::admin::{
+    AdminClient, AdminOptions, AlterConfig, NewTopic, ResourceSpecifier, TopicReplication,
+};
 use rdkafka::client::DefaultClientContext;
 use rdkafka::config::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer};
@@ -79,6 +81,15 @@ impl Topic {
 
     pub(crate) fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Sets one of its configurations, and leaves the others at their defaults.
+    pub(crate) async fn alter(&self, name: &str, value: &str) {
+        let change = AlterConfig::new(ResourceSpecifier::Topic(&self.name)).set(name, value);
+        let results = admin(&self.brokers).alter_configs([&change], &options()).await;
+        for result in results.expect("Kafka answers") {
+            result.expect("the configuration can be changed");
+        }
     }
 
     /// Writes records with a key each, in this order, and waits until the broker has them.
