@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help up demo break down reset test lint fmt bench bench-sql psql
+.PHONY: help up demo break down reset test soak lint fmt bench bench-sql psql
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -21,6 +21,9 @@ reset: ## Stop what `make up` started and forget its data
 
 test: ## Lint and test on servers of its own, which are gone afterwards
 	@stack/test.sh
+
+soak: ## The tests of exactly once a hundred times over; wants DATABASE_URL and KAFKA_BROKERS
+	@EXACTLY_ONCE_ROUNDS=$${EXACTLY_ONCE_ROUNDS:-100} cargo test --test bridge exactly_once
 
 lint: ## Formatting, clippy, licences, shell scripts, and where SQL may live
 	@stack/lint.sh

@@ -47,6 +47,19 @@ impl Setup {
         Self { url: self.url.clone(), toml: self.toml.clone(), environment }.run()
     }
 
+    /// The same, but with another word in its configuration.
+    pub(crate) fn instead(mut self, word: &str, other: &str) -> Self {
+        assert!(self.toml.contains(word), "no {word} in {}", self.toml);
+        self.toml = self.toml.replace(word, other);
+        self
+    }
+
+    /// The same, but on another database.
+    pub(crate) async fn on(mut self, database: &Database) -> Self {
+        self.url = database.url_as("symphony_executor").await;
+        self
+    }
+
     pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
         self.environment.push((name.to_owned(), value.to_owned()));
         self

@@ -40,6 +40,16 @@ impl Database {
         database
     }
 
+    /// As it is now. Waits until nobody is connected to it.
+    pub(crate) async fn copy(&self) -> Self {
+        let twin = Self::unmade();
+        let server = server::connect().await;
+        while let Err(error) = copy(&server, &self.name, &twin.name).await {
+            assert_eq!(error.code(), Some(&SqlState::OBJECT_IN_USE), "cannot copy: {error}");
+        }
+        twin
+    }
+
     fn unmade() -> Self {
         Self { name: format!("trestle_test_{}", Uuid::new_v4().simple()) }
     }

@@ -105,6 +105,15 @@ impl Topic {
         &self.name
     }
 
+    /// Sets one of its configurations, and leaves the others at their defaults.
+    pub(crate) async fn alter(&self, name: &str, value: &str) {
+        let change = AlterConfig::new(ResourceSpecifier::Topic(&self.name)).set(name, value);
+        let results = admin(&self.brokers).alter_configs([&change], &options()).await;
+        for result in results.expect("Kafka answers") {
+            result.expect("the configuration can be changed");
+        }
+    }
+
     /// Writes records with a key each, in this order, and waits until the broker has them.
     pub(crate) async fn produce(&self, records: &[(&str, &str)]) {
         let producer: FutureProducer = client(&self.brokers).create().expect("a producer");

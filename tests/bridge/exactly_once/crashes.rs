@@ -2,6 +2,7 @@
 
 use std::os::unix::process::ExitStatusExt as _;
 
+use super::rounds;
 use super::scene::Scene;
 use crate::rows::{all_done, enqueue, wait_for};
 
@@ -49,7 +50,7 @@ async fn dies_at(point: &str, place: &str) {
 #[tokio::test]
 async fn a_worker_killed_at_any_step_costs_neither_a_row_nor_a_duplicate() {
     // A few at a time: each has a database, a topic and two workers.
-    for some in STEPS.chunks(3) {
+    for some in STEPS.repeat(rounds()).chunks(3) {
         let some = some.iter().map(|(point, place)| dies_at(point, place));
         futures_util::future::join_all(some).await;
     }

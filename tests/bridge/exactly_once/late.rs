@@ -1,5 +1,6 @@
 //! Requests that arrive late, and workers that wake up late.
 
+use super::rounds;
 use super::scene::Scene;
 use crate::process::Bridge;
 use crate::rows::{all_done, enqueue, wait_for};
@@ -41,7 +42,7 @@ async fn enqueued(scene: &Scene) -> usize {
 
 #[tokio::test]
 async fn a_commit_that_arrives_late_ends_half_of_the_next_transaction_and_no_row_twice() {
-    let (scene, _postman, _worker) = late_commits(5, "").await;
+    let (scene, _postman, _worker) = late_commits(5 * rounds(), "").await;
     scene.is_exact(enqueued(&scene).await).await;
     let recovered = scene.recovered().await;
     assert!(recovered.contains_key("RECOVERED_FROM_TAIL"), "{recovered:?}");
@@ -107,7 +108,7 @@ async fn woken_late(place: &str, without: &str) -> Scene {
 
 #[tokio::test]
 async fn an_owner_that_wakes_up_late_is_fenced_off_wherever_it_stood() {
-    for place in ["eos_before_begin", "eos_sending", "eos_before_commit"] {
+    for place in ["eos_before_begin", "eos_sending", "eos_before_commit"].repeat(rounds()) {
         woken_late(place, "").await.is_exact(600).await;
     }
 }

@@ -160,7 +160,7 @@ impl Shard {
 
     fn shape(&self) -> Shape {
         let alone = self.alone_until.is_some_and(|until| until > Instant::now());
-        Shape { alone, ..self.shared.settings.properties.usual_shape() }
+        self.shared.shape(alone)
     }
 
     fn reconcile(&mut self, evidence: &Evidence) -> Result<(), Setback> {
@@ -229,6 +229,11 @@ impl Shard {
         let plan = plan(&self.shared, session.client(), &mut self.verdicts, batch, lanes);
         if plan.parcels.is_empty() {
             return None;
+        }
+        if session.shape != self.shape() {
+            // A topic takes smaller batches than this producer makes.
+            lanes.iter().for_each(|lane| lane.give_back_the_rest());
+            return Some(Next::TakeUp);
         }
         if let Err(words) = self.note(session, &plan.topics(), noted) {
             warn!(rail = self.shared.rail(), shard = self.tenure.shard, "nothing is sent: {words}");

@@ -1,7 +1,7 @@
 //! What all shards of a rail have in common.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -13,6 +13,7 @@ use tokio::sync::watch;
 
 use super::super::callbacks::Log;
 use super::super::inquiry;
+use super::super::properties::Shape;
 use super::super::settings::Settings;
 use super::super::state::Found;
 use super::reach::Reach;
@@ -30,6 +31,8 @@ pub(super) struct Shared {
     pub(super) reach: Reach,
     topics: Mutex<HashMap<Arc<str>, Found>>,
     admin: Mutex<Option<AdminClient<Log>>>,
+    /// The smallest `max.message.bytes` of the topics used so far, or the user's own `batch.size`.
+    batch_bytes: AtomicUsize,
     closing: AtomicBool,
     /// How many threads of shards there are.
     pub(super) open: watch::Sender<usize>,
@@ -43,6 +46,7 @@ impl Shared {
         shards: i16,
     ) -> Self {
         Self {
+            batch_bytes: AtomicUsize::new(settings.properties.usual_shape().batch_bytes),
             settings,
             prefix: prefix.to_owned(),
             register_topic,
@@ -58,6 +62,11 @@ impl Shared {
 
     pub(super) fn rail(&self) -> &str {
         &self.settings.log.rail
+    }
+
+    /// What the batches of the next producer must look like.
+    pub(super) fn shape(&self, alone: bool) -> Shape {
+        Shape { batch_bytes: self.batch_bytes.load(Ordering::Relaxed), alone }
     }
 
     pub(super) fn close(&self) {
@@ -82,6 +91,7 @@ impl Shared {
         let mut admin = self.admin.lock().unwrap_or_else(PoisonError::into_inner);
         let limit = inquiry::limit(&self.settings, topic, &mut admin);
         let found = Found { partitions, limit, at: Instant::now() };
+        self.batch_bytes.fetch_min(limit.unwrap_or(usize::MAX), Ordering::Relaxed);
         let mut topics = self.topics.lock().unwrap_or_else(PoisonError::into_inner);
         topics.insert(Arc::clone(topic), found);
         Ok(found)

@@ -1,0 +1,79 @@
+//! Shards that move, a rail that is switched, a database that has lost its last commits.
+
+use std::time::{Duration, Instant};
+
+use super::scene::Scene;
+use crate::rows::{all_done, check_order, count, enqueue, wait_for};
+
+const OWNERS: &str = "SELECT count(DISTINCT owner) = 2 AND bool_and(ready) \
+    AND count(*) FILTER (WHERE owner = (SELECT min(owner) FROM outbox.payment_outbox_shards)) = 2 FROM outbox.payment_outbox_shards";
+
+#[tokio::test]
+async fn workers_share_the_shards_and_hand_them_over_without_waiting_for_a_lease() {
+    let scene = Scene::new().await;
+    let mut first = scene.setup.run();
+    first.logged_times("the shard is ready", 4).await;
+    let second = scene.setup.run();
+    wait_for(&scene.database, OWNERS).await;
+    enqueue(&scene.database.connect().await, "kafka", 40, 400).await;
+    first.signal("TERM");
+    assert!(first.ended().await.success());
+    let gone = Instant::now();
+    second.logged_times("the shard is ready", 4).await;
+    scene.is_exact(400).await;
+    // A lease has ten seconds.
+    assert!(gone.elapsed() < Duration::from_secs(8), "{:?}", gone.elapsed());
+    assert_eq!(count(&scene.database, "ZOMBIE_REQUEUE").await, 0);
+}
+
+#[tokio::test]
+async fn a_rail_is_switched_to_exactly_once_and_back_with_rows_pending() {
+    let scene = Scene::new().await;
+    let client = scene.database.connect().await;
+    let (exactly_once, idempotent) =
+        (scene.setup.clone(), scene.setup.clone().instead("exactly_once", "idempotent"));
+    for (setup, delivery) in [
+        (&idempotent, "idempotent"),
+        (&exactly_once, "exactly_once"),
+        (&idempotent, "idempotent"),
+        (&exactly_once, "exactly_once"),
+    ] {
+        enqueue(&client, "kafka", 20, 100).await;
+        let policies = format!(
+            "SELECT outbox.set_rail_policies('{{\"kafka\": {{\"delivery\": \"{delivery}\", \"shards\": 4}}}}', 'test', 'test')"
+        );
+        client.batch_execute(&policies).await.unwrap();
+        enqueue(&client, "kafka", 20, 100).await;
+        let mut worker = setup.run();
+        wait_for(&scene.database, "SELECT count(*) > 0 FROM outbox.payment_outbox_attempts").await;
+        all_done(&scene.database).await;
+        worker.signal("TERM");
+        assert!(worker.ended().await.success());
+    }
+    let records = scene.topic.consume_committed().await;
+    assert_eq!((check_order(&records), records.len()), (0, 800));
+}
+
+/// A standby that lagged, or a backup: the rows are pending again, nobody knows of their claims, and the
+/// register is ahead.
+#[tokio::test]
+async fn a_database_that_has_lost_its_last_commits_sends_nothing_again() {
+    let mut scene = Scene::new().await;
+    enqueue(&scene.database.connect().await, "kafka", 20, 100).await;
+    let mut worker = scene.setup.run();
+    all_done(&scene.database).await;
+    worker.signal("TERM");
+    assert!(worker.ended().await.success());
+    enqueue(&scene.database.connect().await, "kafka", 20, 200).await;
+    let before = scene.database.copy().await;
+    let worker = scene.setup.run();
+    all_done(&scene.database).await;
+    drop(worker);
+    scene.setup = scene.setup.clone().on(&before).await;
+    scene.database = before;
+    scene.let_the_leases_pass().await;
+    let _heir = scene.setup.run();
+    scene.is_exact(300).await;
+    let recovered: i64 = scene.recovered().await.values().sum();
+    assert_eq!(recovered, 200);
+}
