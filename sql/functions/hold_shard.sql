@@ -11,9 +11,9 @@ BEGIN
   WHERE s.rail_type = p_rail_type AND s.shard = p_shard FOR NO KEY UPDATE;
   IF NOT FOUND OR v_shard.owner IS DISTINCT FROM p_worker_id OR v_shard.epoch IS DISTINCT FROM p_epoch OR v_shard.halted_at IS NOT NULL THEN
     RAISE EXCEPTION 'shard % of rail_type % is not owned by % in epoch %', p_shard, quote_literal(p_rail_type), p_worker_id, p_epoch
-      USING ERRCODE = 'P7015', HINT = 'Another worker has taken it over, or it is halted.';
+      USING ERRCODE = 'P7014', HINT = 'Another worker has taken it over, or it is halted.';
   END IF;
   RETURN v_shard;
 END
 $$;
-COMMENT ON FUNCTION outbox.hold_shard(text, text, smallint, bigint) IS 'Locks a shard for its owner; P7015 SHARD_LOST for everybody else, and for its owner of an older epoch.';
+COMMENT ON FUNCTION outbox.hold_shard(text, text, smallint, bigint) IS 'Locks a shard for its owner; P7014 SHARD_LOST for everybody else, and for its owner of an older epoch.';

@@ -38,4 +38,4 @@ BEGIN
   RETURN QUERY SELECT GREATEST(v_shard.batch, p_last_batch), recovered, requeued, NULL::text;
 END
 $$;
-COMMENT ON FUNCTION outbox.reconcile_outbox_shard(text, text, smallint, bigint, uuid[], bigint[], text[], bigint[], integer[], bigint, jsonb) IS 'Decides, from what was found in the register and in the topics, what became of the batch that was under way in a shard, and makes the shard ready for its owner. P7015 for everybody but the owner of this epoch.';
+COMMENT ON FUNCTION outbox.reconcile_outbox_shard(text, text, smallint, bigint, uuid[], bigint[], text[], bigint[], integer[], bigint, jsonb) IS 'Decides, from what was found in the register and in the topics, what became of the batch that was under way in a shard, and makes the shard ready for its owner. P7014 for everybody but the owner of this epoch.';

@@ -16,7 +16,7 @@ use crate::store::{Holder, LeasedShard, StoreError, WorkerStore};
 /// How often we say that our shards are ours, and look for free ones.
 const EVERY: Duration = Duration::from_millis(500);
 /// The SQLSTATEs of a shard that is not ours, and of evidence that cannot be recorded.
-const SHARD_LOST: &str = "P7015";
+const SHARD_LOST: &str = "P7014";
 const CONTRADICTION: &str = "P7017";
 
 /// Leases shards, shares them out with the other workers, and gives them up.

@@ -123,7 +123,7 @@ async fn late_owner(database: &Database) -> i64 {
     // It looked before its successor sent anything, and has found nothing.
     let late = reconcile(&client, "w1", 0, 1, &[], "").await;
     if let Err(error) = late {
-        assert_eq!(code(&error), "P7015");
+        assert_eq!(code(&error), "P7014");
     }
     i64::try_from(rows.len()).unwrap() - complete(&client, "w2", &rows).await
 }
