@@ -2,20 +2,31 @@
 
 use crate::store::StoreError;
 
-/// What keeps a loop from its work, if anything does.
+/// A trouble that shows itself in more ways than this is told again.
+const WAYS: usize = 8;
+
+/// What keeps a loop from its work, if anything does: each way in which it has shown itself so far. A server that
+/// turns us away says now this, now that.
 #[derive(Default)]
-pub(super) struct Trouble(Option<String>);
+pub(super) struct Trouble(Vec<String>);
 
 impl Trouble {
-    /// Whether somebody has to be told: it has just begun, or it is another than before.
+    /// Whether somebody has to be told: it has not shown itself like this since it began.
     pub(super) fn is_news(&mut self, error: &StoreError) -> bool {
         let words = error.to_string();
-        self.0.replace(words.clone()) != Some(words)
+        if self.0.contains(&words) {
+            return false;
+        }
+        if self.0.len() == WAYS {
+            self.0.clear();
+        }
+        self.0.push(words);
+        true
     }
 
     /// It works. Says whether that is news.
     pub(super) fn is_over(&mut self) -> bool {
-        self.0.take().is_some()
+        !std::mem::take(&mut self.0).is_empty()
     }
 }
 
@@ -30,6 +41,7 @@ mod tests {
         assert!(trouble.is_news(&StoreError::ConnectionLost));
         assert!(!trouble.is_news(&StoreError::ConnectionLost));
         assert!(trouble.is_news(&StoreError::Protocol("another".to_owned())));
+        assert!(!trouble.is_news(&StoreError::ConnectionLost), "now this, now that");
         assert!(trouble.is_over() && !trouble.is_over());
         assert!(trouble.is_news(&StoreError::ConnectionLost));
     }

@@ -136,8 +136,10 @@ async fn a_bank_that_is_down_for_longer_than_any_number_of_retries_fails_and_cou
     let setup = bank.setup(&database).await;
     enqueue(&database.connect().await, "bank", 3, 9).await;
     for _ in 0..25 {
-        let mut drain = setup.start(&["drain"]);
-        assert!(drain.ended().await.success(), "{}", drain.log());
+        let mut bridge = setup.run();
+        bridge.logged("unavailable").await;
+        bridge.signal("TERM");
+        assert!(bridge.ended().await.success(), "{}", bridge.log());
         database.advance(Duration::from_secs(1_200)).await;
     }
     let refused = bank.lanes();
