@@ -15,7 +15,7 @@ BEGIN
     SELECT * INTO v_done FROM outbox.complete_outbox_batch(
       p_worker_id, ARRAY[p_outbox_id], ARRAY[p_lease_token], ARRAY[p_state], ARRAY[p_rail_reference], ARRAY[p_rail_code],
       ARRAY[p_error_code], ARRAY[p_error_message], ARRAY[p_latency_ms], ARRAY[p_retry_delay_seconds], ARRAY[p_counted]);
-    EXIT WHEN v_done.refusal IS DISTINCT FROM 'P7017';
+    EXIT WHEN v_done.refusal IS DISTINCT FROM 'P7018';
     PERFORM FROM outbox.payment_outbox_lanes AS l
     WHERE l.lane_id = (SELECT t.lane_id FROM outbox.payment_outbox_turns AS t
                        JOIN outbox.payment_outbox_pending AS p ON p.turn_id = t.turn_id WHERE p.outbox_id = p_outbox_id)

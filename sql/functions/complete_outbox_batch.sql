@@ -62,7 +62,7 @@ BEGIN
            CASE WHEN e.outbox_id IS NOT NULL THEN NULL
                 WHEN a.state IS NULL OR a.state = 'ZOMBIE_REQUEUE' THEN 'P7003'
                 WHEN j.verdict = 'too early' THEN 'P7006'
-                WHEN a.outbox_id = ANY (v_busy) THEN 'P7017'
+                WHEN a.outbox_id = ANY (v_busy) THEN 'P7018'
                 WHEN j.verdict IN ('record', 'blocked') OR EXISTS (
                   SELECT FROM outbox.payment_outbox_attempts AS t
                   WHERE t.outbox_id = a.outbox_id AND t.state IN ('DISPATCHED', 'FAILED')) THEN 'P7001'

@@ -51,7 +51,7 @@ pub struct Recorded {
 }
 
 /// The SQLSTATE of a refusal that decides nothing: somebody else has locked the lane.
-const LANE_BUSY: &str = "P7017";
+const LANE_BUSY: &str = "P7018";
 
 impl Recorded {
     /// Whether it has to be asked for again.

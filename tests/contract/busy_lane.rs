@@ -33,7 +33,7 @@ async fn an_outcome_waits_for_its_own_lane_alone() {
     let (client, operator, rows) = one_lane_locked(&database).await;
     let told = done(&client, &rows).await.unwrap();
     let refusals: Vec<Option<String>> = told.into_iter().map(|told| told.refusal).collect();
-    assert_eq!(refusals, [Some("P7017".to_owned()), None]);
+    assert_eq!(refusals, [Some("P7018".to_owned()), None]);
     run(&operator, "COMMIT").await;
     let told = done(&client, &rows[..1]).await.unwrap();
     assert_eq!(told[0].refusal, None);
