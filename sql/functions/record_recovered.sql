@@ -29,7 +29,9 @@ BEGIN
     p_worker_id, v_rows.ids, v_rows.tokens, v_rows.states, v_rows.refs, v_rows.evidence, NULL, v_rows.words) AS d
   WHERE d.refusal IS NOT NULL LIMIT 1;
   IF FOUND THEN
-    RAISE EXCEPTION 'row % is in the topics, but cannot be recorded as DISPATCHED: %', v_refused.outbox_id, v_refused.refusal USING ERRCODE = 'P7017';
+    RAISE EXCEPTION 'row % is in the topics, but cannot be recorded as DISPATCHED: %', v_refused.outbox_id, v_refused.refusal
+      -- A lane that somebody else has locked contradicts nothing: it is tried again.
+      USING ERRCODE = CASE v_refused.refusal WHEN 'P7018' THEN '55P03' ELSE 'P7017' END;
   END IF;
   RETURN v_rows.ids;
 END
