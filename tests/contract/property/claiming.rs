@@ -12,6 +12,8 @@ use super::state::{FREE, LaneId, Lease, Name, Row, State};
 
 const CLAIM: &str = "SELECT outbox_id, dead_letter_of, lease_token, attempt_count \
     FROM outbox.claim_outbox_batch($1, $2, $3, p_rail_types => $4, p_lane_rows => $5)";
+/// For so long an expired lease is left to those who repair on purpose.
+const REPAIRED_WITHIN_MS: i64 = 3_000;
 const REPAIR: &str = "SELECT outbox_id FROM outbox.repair_expired_leases($1, $2)";
 
 /// What a claim asked for.
@@ -41,8 +43,11 @@ impl Case<'_> {
             .await;
         let rows = found.map_err(|error| format!("a claim was refused: {error:?}"))?;
         let mut after = self.model.view(session);
-        // Whoever finds an expired lease repairs it, and that is a claim too.
-        let mut locked = self.expired(session, &after);
+        // Whoever finds a lease that nobody has repaired in time repairs all that are over, and that is a claim too.
+        let late = self.model.now - REPAIRED_WITHIN_MS;
+        let lease = |row: &Row| row.lease.as_ref().map(|lease| lease.expires_at);
+        let any = after.rows.values().filter_map(lease).any(|expires_at| expires_at <= late);
+        let mut locked = if any { self.expired(session, &after) } else { BTreeSet::new() };
         for lane in &locked {
             leases::requeue(&mut after, self.model.now, lane);
             self.note("repaired by a claim", 1);
