@@ -38,15 +38,15 @@ pub(super) fn lanes_held(state: &State, worker: &str, names: &[Name]) -> BTreeSe
 pub(super) fn judge(state: &State, now: i64, worker: &str, asked: &[Asked]) -> Judged {
     let mut judged = Judged { told: Vec::new(), after: state.clone(), failed: Vec::new() };
     let names: Vec<Name> = asked.iter().map(|asked| asked.name).collect();
-    let mut told: BTreeMap<Name, Told> = BTreeMap::new();
+    let mut told: BTreeMap<(Name, Uuid), Told> = BTreeMap::new();
     for lane in lanes_held(state, worker, &names) {
         judge_lane(state, now, worker, &lane, asked, &mut judged, &mut told);
     }
     let mut seen = BTreeSet::new();
     for ask in asked {
-        // A row that is named twice gets its first outcome.
-        let first = seen.insert(ask.name);
-        judged.told.push(match told.get(&ask.name) {
+        // A lease that is named twice gets its first outcome.
+        let first = seen.insert((ask.name, ask.token));
+        judged.told.push(match told.get(&(ask.name, ask.token)) {
             Some(told) if first => told.clone(),
             _ if ask.outcome.state == "ZOMBIE_REQUEUE" => Err("P7003".into()),
             _ if state.is_terminal(ask.name) => Err("P7001".into()),
@@ -64,7 +64,7 @@ fn judge_lane(
     lane: &LaneId,
     asked: &[Asked],
     judged: &mut Judged,
-    told: &mut BTreeMap<Name, Told>,
+    told: &mut BTreeMap<(Name, Uuid), Told>,
 ) {
     let ordered = lane.1 != FREE;
     let (mut next, mut stopped) = (true, false);
@@ -74,10 +74,9 @@ fn judge_lane(
             give_back(judged.after.rows.get_mut(&name).expect("a row"));
             continue;
         }
-        let ask = asked.iter().find(|ask| ask.name == name);
+        let ask = asked.iter().find(|ask| ask.name == name && ask.token == lease.token);
         let held = ask.filter(|ask| {
-            ask.token == lease.token
-                && lease.worker == worker
+            lease.worker == worker
                 && lease.expires_at > now
                 && ask.outcome.state != "ZOMBIE_REQUEUE"
         });
@@ -91,11 +90,11 @@ fn judge_lane(
                 || state == "RETRYABLE"
                 || (state == "FAILED" && lane.1 == HALT);
             told.insert(
-                name,
+                (name, ask.token),
                 Ok((judged.after.attempts(name).last().expect("recorded").number, state)),
             );
         } else {
-            told.insert(name, Err("P7006".into()));
+            told.insert((name, ask.token), Err("P7006".into()));
         }
     }
 }
