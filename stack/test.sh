@@ -183,7 +183,7 @@ main() {
   await_servers
   await_clients
   # What the tests leave behind when they are killed goes with the rest.
-  stage "tests" env TMPDIR="$scratch" cargo test
+  stage "tests" env TMPDIR="$scratch" cargo test --no-fail-fast
   test_on_18
   mention_clients
 }
