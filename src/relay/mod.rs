@@ -215,22 +215,17 @@ impl Relay {
         hurry: impl Future<Output = ()>,
     ) -> Result<(), RelayError> {
         let mut claiming = tokio::spawn(claiming);
-        let mut claimed = None;
         let refused = |why: &str| Err(RelayError::Refused(why.to_owned()));
         let result = tokio::select! {
             () = stop => Ok(()),
             Ok(why) = self.refused.wait_for(Option::is_some) => {
                 refused(why.as_deref().unwrap_or_default())
             }
-            ended = &mut claiming => {
-                claimed = Some(());
-                ended.unwrap_or_else(|_| refused("the claim loop died"))
-            }
+            ended = &mut claiming => ended.unwrap_or_else(|_| refused("the claim loop died")),
             _ = &mut self.writing => refused("a writer of outcomes ended by itself"),
         };
         self.claims.dispatcher.stopping.store(true, Ordering::Relaxed);
         self.claims.wake.now();
-        let claiming = claimed.is_none().then_some(claiming);
         let finished = self.finish(claiming, hurry).await;
         result.and(finished)
     }
@@ -238,12 +233,12 @@ impl Relay {
     /// Stops claiming, waits for what is under way, writes every outcome, releases the rest.
     async fn finish(
         mut self,
-        claiming: Option<JoinHandle<Result<(), RelayError>>>,
+        claiming: JoinHandle<Result<(), RelayError>>,
         hurry: impl Future<Output = ()>,
     ) -> Result<(), RelayError> {
         let routes = self.claims.routes.clone();
         let everything = async {
-            if let Some(claiming) = claiming {
+            if !claiming.is_finished() {
                 let _ = claiming.await;
             }
             // Leases are renewed until nothing is under way.

@@ -245,10 +245,12 @@ fn committed(brokers: &str, name: &str, partitions: i32, group: &str) -> HashMap
     offsets.collect()
 }
 
-fn consume(brokers: &str, name: &str, partitions: i32, count: usize) -> Vec<Record> {
+/// Reads committed records from the beginning; says where a partition ends if asked to.
+fn reader(brokers: &str, name: &str, partitions: i32, tells_the_end: bool) -> BaseConsumer {
     let consumer: BaseConsumer = client(brokers)
         .set("group.id", name)
         .set("enable.auto.commit", "false")
+        .set("enable.partition.eof", tells_the_end.to_string())
         .set("isolation.level", "read_committed")
         .create()
         .expect("a consumer");
@@ -257,6 +259,11 @@ fn consume(brokers: &str, name: &str, partitions: i32, count: usize) -> Vec<Reco
         assignment.add_partition_offset(name, partition, Offset::Beginning).expect("an offset");
     }
     consumer.assign(&assignment).expect("an assignment");
+    consumer
+}
+
+fn consume(brokers: &str, name: &str, partitions: i32, count: usize) -> Vec<Record> {
+    let consumer = reader(brokers, name, partitions, false);
     let deadline = Instant::now() + PATIENCE;
     let mut records = Vec::new();
     while records.len() < count {
@@ -270,19 +277,7 @@ fn consume(brokers: &str, name: &str, partitions: i32, count: usize) -> Vec<Reco
 }
 
 fn consume_committed(brokers: &str, name: &str, partitions: i32) -> Vec<Record> {
-    let mut config = client(brokers);
-    let consumer: BaseConsumer = config
-        .set("group.id", name)
-        .set("enable.auto.commit", "false")
-        .set("enable.partition.eof", "true")
-        .set("isolation.level", "read_committed")
-        .create()
-        .expect("a consumer");
-    let mut assignment = TopicPartitionList::new();
-    for partition in 0..partitions {
-        assignment.add_partition_offset(name, partition, Offset::Beginning).expect("an offset");
-    }
-    consumer.assign(&assignment).expect("an assignment");
+    let consumer = reader(brokers, name, partitions, true);
     let deadline = Instant::now() + PATIENCE;
     let mut records = Vec::new();
     let mut ended = std::collections::HashSet::new();
