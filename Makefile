@@ -22,8 +22,8 @@ reset: ## Stop what `make up` started and forget its data
 test: ## Lint and test on servers of its own, which are gone afterwards
 	@stack/test.sh
 
-soak: ## The tests of exactly once a hundred times over; wants DATABASE_URL and KAFKA_BROKERS
-	@EXACTLY_ONCE_ROUNDS=$${EXACTLY_ONCE_ROUNDS:-100} cargo test --test bridge exactly_once
+soak: ## The tests of exactly once, EXACTLY_ONCE_ROUNDS (100) times over, on servers of its own
+	@stack/soak.sh
 
 lint: ## Formatting, clippy, licences, shell scripts, and where SQL may live
 	@stack/lint.sh

@@ -17,7 +17,7 @@ GRANT EXECUTE ON FUNCTION
 TO symphony_ingest;
 
 GRANT EXECUTE ON FUNCTION
-  outbox.claim_outbox_batch(integer, text, integer, text[], uuid, integer, smallint[], bigint[], jsonb),
+  outbox.claim_outbox_batch(integer, text, integer, text[], uuid, integer, smallint[], bigint[], jsonb, bigint[]),
   outbox.complete_outbox_attempt(uuid, uuid, text, outbox.outbox_attempt_state, text, text, text, text, integer, integer, boolean),
   outbox.complete_outbox_batch(text, uuid[], uuid[], outbox.outbox_attempt_state[], text[], text[], text[], text[], integer[], integer[], boolean[]),
   outbox.renew_outbox_leases(text, uuid[], uuid[], integer),
@@ -26,7 +26,8 @@ GRANT EXECUTE ON FUNCTION
   outbox.lease_outbox_shards(text, text, integer),
   outbox.outbox_shard_stand(text, text, smallint, bigint),
   outbox.note_shard_offsets(text, text, smallint, bigint, jsonb),
-  outbox.reconcile_outbox_shard(text, text, smallint, bigint, uuid[], bigint[], text[], bigint[], integer[], bigint, jsonb),
+  outbox.renew_shard_offsets(text, text, smallint, bigint, bigint, jsonb),
+  outbox.reconcile_outbox_shard(text, text, smallint, bigint, bigint, jsonb, uuid[], bigint[], text[], bigint[], integer[], bigint, jsonb),
   outbox.release_outbox_shard(text, text, smallint, bigint),
   outbox.halt_outbox_shard(text, text, smallint, bigint, text),
   outbox.run_outbox_upkeep(),
@@ -36,6 +37,7 @@ GRANT EXECUTE ON FUNCTION
   outbox.take_wake_up_key(),
   outbox.check_rail_policies(jsonb),
   outbox.note_worker(text, text[], uuid),
+  outbox.outbox_schema_version(),
   outbox.forget_worker(text)
 TO symphony_executor;
 -- What a worker's gauges need: two views, which read with their owner's rights.
@@ -56,6 +58,7 @@ GRANT SELECT ON ALL TABLES IN SCHEMA outbox TO symphony_operator;
 -- What is shown to whoever watches; none of it has a payload.
 GRANT EXECUTE ON FUNCTION
   outbox.outbox_gauges(),
+  outbox.outbox_schema_version(),
   outbox.lane_status(text, text, boolean, integer),
   outbox.trace_outbox(text, text, integer)
 TO symphony_operator, symphony_readonly, symphony_auditor;

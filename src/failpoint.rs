@@ -1,4 +1,4 @@
-//! Places where a test kills the process.
+//! Places where a test kills the process, and what else it needs to do in its time.
 //!
 //! Compiled in only where debug assertions are: a release build has none of it.
 
@@ -47,6 +47,21 @@ pub(crate) fn is_taken_out(guard: &str) -> bool {
 #[inline]
 pub(crate) fn is_taken_out(_guard: &str) -> bool {
     false
+}
+
+/// What lasts so long; in a test that cannot wait for minutes, the part of it that `TRESTLE_HURRY` says.
+#[cfg(debug_assertions)]
+pub(crate) fn hurried(usual: std::time::Duration) -> std::time::Duration {
+    use std::sync::OnceLock;
+    static HURRY: OnceLock<u32> = OnceLock::new();
+    let asked = || std::env::var("TRESTLE_HURRY").ok().and_then(|times| times.parse().ok());
+    usual / (*HURRY.get_or_init(|| asked().unwrap_or(1))).max(1)
+}
+
+#[cfg(not(debug_assertions))]
+#[inline]
+pub(crate) fn hurried(usual: std::time::Duration) -> std::time::Duration {
+    usual
 }
 
 /// Dies a moment after this place, while whatever follows is under way.

@@ -3,18 +3,9 @@
 #   bench.sh sql       the SQL functions, on PostgreSQL
 #   bench.sh bridge    the bridge, on PostgreSQL and Kafka
 # Words in CASES name single cases. Of sql: plain front blocked backlog enqueue wake-up
-# snapshot. Of bridge: latency crowd drain verify.
+# snapshot. Of bridge: latency crowd drain exactly-once takeover verify.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 cd "$PROJECT"
-
-cleanup() {
-  local status=$?
-  set +e
-  "$STACK/kafka.sh" stop "$scratch/kafka" now
-  "$STACK/postgres.sh" stop "$scratch/postgres" now
-  rm -rf "$scratch"
-  exit "$status"
-}
 
 start_kafka() {
   local port
@@ -30,10 +21,7 @@ case $1 in
   *) fail "there is a benchmark called sql, and one called bridge" ;;
 esac
 "$STACK/install.sh" build "${servers[@]}"
-scratch=$(mktemp -d /tmp/trestle-bench.XXXXXX)
-chmod 755 "$scratch"
-trap cleanup EXIT
-trap 'exit 130' INT TERM HUP
+own_scratch bench
 cargo build --release --bin trestle --bench "$1"
 port=$(free_port)
 "$STACK/postgres.sh" start "$scratch/postgres" "$port" bench

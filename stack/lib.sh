@@ -167,3 +167,21 @@ took() {
   local ms=$(($(now_ms) - $1))
   printf '%6d.%d s  %s\n' $((ms / 1000)) $((ms % 1000 / 100)) "$2"
 }
+
+# Makes a directory for servers of the script's own, $scratch/postgres and $scratch/kafka: both are stopped and
+# gone with it when the script ends.
+own_scratch() {
+  scratch=$(mktemp -d "/tmp/trestle-$1.XXXXXX")
+  chmod 755 "$scratch"
+  trap remove_scratch EXIT
+  trap 'exit 130' INT TERM HUP
+}
+
+remove_scratch() {
+  local status=$?
+  set +e
+  "$STACK/kafka.sh" stop "$scratch/kafka" now
+  "$STACK/postgres.sh" stop "$scratch/postgres" now
+  rm -rf "$scratch"
+  exit "$status"
+}

@@ -7,6 +7,8 @@
 #   postgres.sh stop  DIR [now]
 #   postgres.sh lend  DIR KIND                          starts it on a free port, says which, and removes
 #                                                       it with DIR when standard input ends
+# With STANDBY_OF, the port of another such server, start and lend make new data as a copy of that server's, and
+# follow it.
 # A secured one is a throw-away server for tests that speaks TLS. It reads ca.pem, server.pem, server.key
 # and pg_hba.conf in DIR.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -56,6 +58,17 @@ create_data() {
     mv "$new" "$dir/data"
 }
 
+# In the same way. What it follows stands in the copy, with the password.
+copy_data() {
+  local dir=$1 bin=$2 new=$1/data.new
+  rm -rf "$new"
+  PGPASSWORD=$PG_PASSWORD as_server "$bin/pg_basebackup" -D "$new" -d "host=localhost port=$STANDBY_OF user=trestle" \
+    --write-recovery-conf --checkpoint=fast --no-sync &&
+    mv "$new" "$dir/data"
+}
+
+new_data() { if [[ -n ${STANDBY_OF:-} ]]; then copy_data "$@"; else create_data "$@"; fi; }
+
 # A key that others could read, or that belongs to somebody else, is refused.
 copy_key() (
   umask 077
@@ -91,6 +104,8 @@ settings() {
     echo "shared_buffers = 256MB"
     echo "fsync = off"
     echo "full_page_writes = off"
+    # Who is stopped by a test while it logs in would keep every DROP DATABASE waiting for a minute.
+    echo "authentication_timeout = 10s"
   else
     echo "max_connections = 200"
   fi
@@ -155,7 +170,7 @@ start() {
   make_server_dir "$dir"
   [[ -n $bin ]] || bin=$(bin_for_data "$dir") || fail "PostgreSQL is not installed"
   if [[ ! -d $dir/data ]]; then
-    if ! create_data "$dir" "$bin" "$kind" >"$dir/initdb.log" 2>&1; then
+    if ! new_data "$dir" "$bin" "$kind" >"$dir/initdb.log" 2>&1; then
       show_log "$dir/initdb.log"
       fail "PostgreSQL could not create its data in $dir"
     fi

@@ -15,9 +15,14 @@ pub(crate) struct Bridge {
 impl Bridge {
     /// `trestle COMMAND` on a database and a topic.
     pub(crate) fn start(command: &str, url: &str, topic: &str) -> Self {
+        Self::start_with(command, url, topic, "")
+    }
+
+    /// With more settings: of the rail, and then whatever follows.
+    pub(crate) fn start_with(command: &str, url: &str, topic: &str, more: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let toml = format!(
-            "[admin]\nlisten = \"127.0.0.1:0\"\n[rails.kafka]\nkind = \"kafka\"\ntopic = \"{topic}\"\n"
+            "[admin]\nlisten = \"127.0.0.1:0\"\n[rails.kafka]\nkind = \"kafka\"\ntopic = \"{topic}\"\n{more}"
         );
         std::fs::write(folder.path().join("trestle.toml"), toml).unwrap();
         let child = Command::new(env!("CARGO_BIN_EXE_trestle"))

@@ -10,7 +10,7 @@ use crate::topic;
 
 const SECONDS: usize = 15;
 /// A broker that has just started compiles itself while it works: what it does in this time does not count.
-const WARM_UP_SECONDS: usize = 10;
+const WARM_UP_SECONDS: usize = 20;
 const PRODUCERS: usize = 4;
 const ENQUEUE: &str = "SELECT outbox_id FROM outbox.enqueue_payment_outbox($1, $2, 'payment', 'kafka', $3::text::jsonb)";
 
@@ -18,14 +18,31 @@ pub(crate) async fn at(report: &mut Report, rate: usize, p50_ms: f64, p99_ms: f6
     let database = Database::new(&format!("latency{rate}")).await;
     let topic = topic::make("latency").await;
     let _bridge = Bridge::start("run", &database.url(), &topic);
+    let latencies = measure(&database, &topic, rate).await;
+    tell(
+        report,
+        &format!("commit to consumer at {rate} rows/s, p50 in ms"),
+        percentile(&latencies, 50),
+        p50_ms,
+    );
+    tell(
+        report,
+        &format!("commit to consumer at {rate} rows/s, p99 in ms"),
+        percentile(&latencies, 99),
+        p99_ms,
+    );
+}
+
+/// From commit to consumer in milliseconds, sorted, with a bridge that runs already.
+pub(crate) async fn measure(database: &Database, topic: &str, rate: usize) -> Vec<f64> {
     let warm_up = rate * WARM_UP_SECONDS;
     let rows = rate * SECONDS;
     let reader = {
-        let topic = topic.clone();
+        let topic = topic.to_owned();
         tokio::task::spawn_blocking(move || topic::consume(&topic, warm_up + rows))
     };
-    produce(&database, "warm-up", rate, warm_up).await;
-    let committed = produce(&database, "row", rate, rows).await;
+    produce(database, "warm-up", rate, warm_up).await;
+    let committed = produce(database, "row", rate, rows).await;
     let mut latencies: Vec<f64> = reader
         .await
         .unwrap()
@@ -35,19 +52,11 @@ pub(crate) async fn at(report: &mut Report, rate: usize, p50_ms: f64, p99_ms: f6
         .collect();
     assert_eq!(latencies.len(), rows);
     latencies.sort_by(f64::total_cmp);
-    let percentile = |percent: usize| latencies[(latencies.len() - 1) * percent / 100];
-    tell(
-        report,
-        &format!("commit to consumer at {rate} rows/s, p50 in ms"),
-        percentile(50),
-        p50_ms,
-    );
-    tell(
-        report,
-        &format!("commit to consumer at {rate} rows/s, p99 in ms"),
-        percentile(99),
-        p99_ms,
-    );
+    latencies
+}
+
+pub(crate) fn percentile(sorted: &[f64], percent: usize) -> f64 {
+    sorted[(sorted.len() - 1) * percent / 100]
 }
 
 /// Single rows of one participant, alone and while another has a hundred thousand.
@@ -94,7 +103,7 @@ fn tell(report: &mut Report, case: &str, value: f64, bound: f64) {
 }
 
 /// Enqueues `rows` at `rate` a second, and tells when each was committed.
-async fn produce(
+pub(crate) async fn produce(
     database: &Database,
     tag: &str,
     rate: usize,

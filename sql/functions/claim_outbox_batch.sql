@@ -1,7 +1,8 @@
 CREATE OR REPLACE FUNCTION outbox.claim_outbox_batch(
   p_batch_size integer, p_worker_id text, p_lease_seconds integer,
   p_rail_types text[] DEFAULT NULL, p_tenant_id uuid DEFAULT NULL, p_lane_rows integer DEFAULT NULL,
-  p_shards smallint[] DEFAULT NULL, p_epochs bigint[] DEFAULT NULL, p_offsets jsonb DEFAULT '{}'
+  p_shards smallint[] DEFAULT NULL, p_epochs bigint[] DEFAULT NULL, p_offsets jsonb DEFAULT '{}',
+  p_batches bigint[] DEFAULT NULL
 ) RETURNS TABLE (
   outbox_id uuid, instruction_id text, participant_id text, sequence_id bigint, idempotency_key text, rail_type text,
   payload jsonb, attempt_count integer, lease_token uuid, lease_expires_at timestamptz, headers jsonb, tenant_id uuid,
@@ -10,6 +11,7 @@ CREATE OR REPLACE FUNCTION outbox.claim_outbox_batch(
 LANGUAGE plpgsql SECURITY DEFINER ROWS 500
 SET search_path = pg_catalog, pg_temp
 SET enable_seqscan = off
+SET enable_bitmapscan = off
 SET plan_cache_mode = force_generic_plan
 SET jit = off
 AS $$
@@ -36,7 +38,7 @@ BEGIN
   v_now := outbox.clock();
   v_rails := outbox.claimable_rails(COALESCE(p_rail_types, outbox.due_rails()), p_shards IS NOT NULL);
 
-  FOR v_place IN SELECT * FROM outbox.claimable_shards(p_worker_id, p_rail_types, p_shards, p_epochs, v_now) LOOP
+  FOR v_place IN SELECT * FROM outbox.claimable_shards(p_worker_id, p_rail_types, p_shards, p_epochs, p_batches, v_now) LOOP
     v_scope := concat_ws(',', p_tenant_id, array_to_string(p_rail_types, ','), NULLIF(v_place.shard, -1));
     v_start := outbox.scan_start('outbox.claim_scan', v_scope, v_now);
     -- Few lanes with many rows each are cheaper than many with one: begin with a tenth of the batch.
@@ -95,4 +97,4 @@ BEGIN
     ORDER BY i.n;
 END
 $$;
-COMMENT ON FUNCTION outbox.claim_outbox_batch(integer, text, integer, text[], uuid, integer, smallint[], bigint[], jsonb) IS 'Leases due rows with a fresh lease_token each and returns them in lane order: whoever has been due longest first, and of each lane the due rows at its head. A lane is leased as a whole: its rows have the same turn_id. On an exactly-once rail, for shards that the worker owns: the rows of each are its next batch.';
+COMMENT ON FUNCTION outbox.claim_outbox_batch(integer, text, integer, text[], uuid, integer, smallint[], bigint[], jsonb, bigint[]) IS 'Leases due rows with a fresh lease_token each and returns them in lane order: whoever has been due longest first, and of each lane the due rows at its head. A lane is leased as a whole: its rows have the same turn_id. On an exactly-once rail, for shards that the worker owns and whose last batch it knows: the rows of each are its next batch.';

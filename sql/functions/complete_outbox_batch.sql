@@ -10,6 +10,7 @@ CREATE OR REPLACE FUNCTION outbox.complete_outbox_batch(
 LANGUAGE plpgsql SECURITY DEFINER ROWS 500
 SET search_path = pg_catalog, pg_temp
 SET enable_seqscan = off
+SET enable_bitmapscan = off
 SET plan_cache_mode = force_generic_plan
 SET jit = off
 AS $$

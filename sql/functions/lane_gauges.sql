@@ -32,6 +32,15 @@ AS $$
           AND p.lane_position >= CASE WHEN l.rail_type = 'dlq' THEN -9223372036854775808 ELSE t.head_position END
         ORDER BY p.lane_position LIMIT 20) AS p
       WHERE p.rail_type = l.rail_type AND NOT p.solo AND p.next_attempt_at <= (SELECT c.now FROM c))),
+  -- A batch waits for an owner of its shard, and its lanes are not due before.
+  ownerless AS (
+    SELECT count(*) AS n FROM (
+      SELECT DISTINCT s.rail_type FROM outbox.payment_outbox_shards AS s
+      WHERE NOT EXISTS (
+        SELECT FROM outbox.payment_outbox_workers AS w
+        WHERE w.live_until > (SELECT c.now FROM c) AND w.tenant_id IS NULL AND s.rail_type = ANY (w.rail_types))) AS r
+    CROSS JOIN LATERAL (
+      SELECT FROM outbox.payment_outbox_turns AS t WHERE t.rail_type = r.rail_type AND t.batch IS NOT NULL LIMIT 1000) AS t),
   -- With its participant's lane, a row in a lane of its own waits too.
   stopped AS MATERIALIZED (
     SELECT s.halted_by IS NOT NULL AS is_halted FROM (
@@ -47,7 +56,7 @@ AS $$
          LEAST((SELECT count(*) FROM stopped AS s WHERE NOT s.is_halted), 1000), LEAST((SELECT count(*) FROM stopped AS s WHERE s.is_halted), 1000),
          LEAST((SELECT count(*) FROM due AS d WHERE NOT d.is_run AND NOT EXISTS (
             SELECT FROM outbox.payment_outbox_workers AS w
-            WHERE w.live_until > (SELECT c.now FROM c) AND d.rail_type = ANY (w.rail_types) AND w.tenant_id = d.tenant_id)), 1000)
-  FROM blocked AS b
+            WHERE w.live_until > (SELECT c.now FROM c) AND d.rail_type = ANY (w.rail_types) AND w.tenant_id = d.tenant_id)) + o.n, 1000)
+  FROM blocked AS b, ownerless AS o
 $$;
-COMMENT ON FUNCTION outbox.lane_gauges() IS 'How many lanes are due, delayed, blocked (the head is not due, a row behind it is), leased, leased beyond their time, paused, halted, and due on a rail that no live worker runs for them; each up to 1,000.';
+COMMENT ON FUNCTION outbox.lane_gauges() IS 'How many lanes are due, delayed, blocked (the head is not due, a row behind it is), leased, leased beyond their time, paused, halted, and due, or in a batch, on a rail that no live worker runs for them; each up to 1,000.';

@@ -1,5 +1,6 @@
 -- Not a definer function and not pinned, so that the planner can fold it into the caller, walk the
--- index in order and stop at the caller's LIMIT.
+-- index in order and stop at the caller's LIMIT. Whoever is called often switches bitmap scans off: with
+-- statistics from before a lane grew, the planner would read the whole lane to find its head.
 CREATE OR REPLACE FUNCTION outbox.lane_rows(
   p_participant_id text, p_rail_type text, p_solo_sequence_id bigint, p_from_position bigint
 ) RETURNS TABLE (tuple tid, outbox_id uuid, lane_position bigint, next_attempt_at timestamptz,

@@ -1,5 +1,5 @@
 CREATE OR REPLACE FUNCTION outbox.lease_outbox_shards(p_worker_id text, p_rail_type text, p_lease_seconds integer)
-RETURNS TABLE (shard smallint, epoch bigint, ready boolean, under_way boolean, leave boolean)
+RETURNS TABLE (shard smallint, epoch bigint, ready boolean, under_way boolean, leave boolean, batch bigint)
 LANGUAGE plpgsql SECURITY DEFINER ROWS 16
 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -21,7 +21,7 @@ BEGIN
   RETURN QUERY
     SELECT s.shard, s.epoch, s.ready,
            EXISTS (SELECT FROM outbox.payment_outbox_turns AS t WHERE t.rail_type = s.rail_type AND t.shard = s.shard AND t.batch IS NOT NULL),
-           row_number() OVER (ORDER BY s.shard DESC) <= v_share.surplus
+           row_number() OVER (ORDER BY s.shard DESC) <= v_share.surplus, s.batch
     FROM outbox.payment_outbox_shards AS s WHERE s.rail_type = p_rail_type AND s.owner = p_worker_id;
 END
 $$;

@@ -4,6 +4,7 @@ RETURNS TABLE (outbox_id uuid, participant_id text, rail_type text, sequence_id 
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 SET enable_seqscan = off
+SET enable_bitmapscan = off
 SET plan_cache_mode = force_generic_plan
 SET jit = off
 AS $$

@@ -5,17 +5,14 @@ LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  v_turns bigint[];
-  v_rows  integer;
+  v_rows integer;
 BEGIN
   PERFORM outbox.check_actor(p_actor, p_reason);
   PERFORM FROM outbox.payment_outbox_shards AS s WHERE s.rail_type = p_rail_type AND s.shard = p_shard AND s.halted_at IS NOT NULL FOR NO KEY UPDATE;
   IF NOT FOUND THEN
     RAISE EXCEPTION 'shard % of rail_type % is not halted', COALESCE(p_shard::text, 'null'), COALESCE(quote_literal(p_rail_type), 'null') USING ERRCODE = 'P7016';
   END IF;
-  v_turns := outbox.lock_batch(p_rail_type, p_shard);
-  v_rows := (SELECT count(*) FROM outbox.requeue_expired(v_turns, left('operator:' || p_actor, 70), outbox.clock()));
-  PERFORM outbox.settle_lanes(v_turns);
+  v_rows := outbox.requeue_batch(outbox.lock_batch(p_rail_type, p_shard), left('operator:' || p_actor, 70));
   UPDATE outbox.payment_outbox_shards AS s SET halted_at = NULL, halted_reason = NULL, offsets = '{}'
   WHERE s.rail_type = p_rail_type AND s.shard = p_shard;
   PERFORM outbox.log_event('SHARD_RESUMED', p_actor, p_reason, NULL, p_rail_type, '{}', jsonb_build_object('shard', p_shard, 'requeued', v_rows));

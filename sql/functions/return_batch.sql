@@ -17,13 +17,7 @@ BEGIN
     PERFORM outbox.release_outbox_leases(p_worker_id, v_own.ids, v_own.tokens, 0);
   END IF;
   v_lost := ARRAY(SELECT t.turn_id FROM outbox.payment_outbox_turns AS t WHERE t.turn_id = ANY (p_turn_ids) AND t.worker_id IS NOT NULL);
-  v_count := v_count + (SELECT count(*) FROM outbox.requeue_expired(v_lost, p_worker_id, outbox.clock()));
-  PERFORM outbox.admit_to_lane(p.participant_id, p.rail_type, p.sequence_id, p.tenant_id, p.sequence_id, p.next_attempt_at)
-  FROM outbox.payment_outbox_pending AS p JOIN outbox.payment_outbox_lanes AS l ON l.participant_id = p.participant_id AND l.rail_type = p.rail_type
-  JOIN outbox.payment_outbox_turns AS t ON t.lane_id = l.lane_id
-  WHERE t.turn_id = ANY (v_lost) AND p.solo AND p.turn_id IS NULL;
-  PERFORM outbox.settle_lanes(v_lost);
-  RETURN v_count;
+  RETURN v_count + outbox.requeue_batch(v_lost, p_worker_id);
 END
 $$;
 COMMENT ON FUNCTION outbox.return_batch(text, bigint, bigint[]) IS 'Gives back what is left of a batch, and returns how many rows that are.';

@@ -26,13 +26,16 @@ BEGIN
   DELETE FROM outbox.payment_outbox_turns AS t WHERE t.lane_id = ANY (v_lanes) AND t.worker_id IS NULL;
   WITH leased AS (
     INSERT INTO outbox.payment_outbox_turns AS t (lane_id, rail_type, tenant_id, due_at, head_position, last_position, worker_id, shard, batch, epoch)
-    SELECT l.lane_id, l.rail_type, l.tenant_id, 'infinity', min(p.lane_position), max(p.lane_position), p_worker_id, p_shard, p_batch, p_epoch
+    SELECT l.lane_id, l.rail_type, l.tenant_id, 'infinity',
+           -- Not the first lost row: on a rail without order others may wait before it.
+           (SELECT r.lane_position FROM outbox.lane_rows(l.participant_id, l.rail_type, l.solo_sequence_id, 0) AS r ORDER BY r.lane_position LIMIT 1),
+           max(p.lane_position), p_worker_id, p_shard, p_batch, p_epoch
     FROM outbox.payment_outbox_lanes AS l
     JOIN outbox.payment_outbox_pending AS p ON p.participant_id = l.participant_id AND p.rail_type = l.rail_type
       AND l.solo_sequence_id = CASE WHEN p.solo THEN p.sequence_id ELSE 0 END
     WHERE l.lane_id = ANY (v_lanes) AND p.outbox_id = ANY (v_lost)
       AND NOT EXISTS (SELECT FROM outbox.payment_outbox_turns AS o WHERE o.lane_id = l.lane_id AND o.worker_id IS NOT NULL)
-    GROUP BY l.lane_id, l.rail_type, l.tenant_id
+    GROUP BY l.lane_id
     RETURNING t.turn_id, t.lane_id),
   taken AS (
     UPDATE outbox.payment_outbox_pending AS p

@@ -39,7 +39,9 @@ pub(super) enum CliError {
         "other policies are in force: put these in force with `trestle policies --apply --reason …`"
     )]
     OtherPolicies,
-    #[error("the database is not up to date: run `trestle migrate`")]
+    #[error(
+        "the outbox in this database is missing, or older than this binary: run `trestle migrate`"
+    )]
     NotCurrent,
     #[error("{bad} of the lines were not enqueued")]
     BadLines { bad: u64 },
@@ -64,6 +66,10 @@ pub(super) enum CliError {
     /// An act of an operator whose answer got lost.
     #[error("whether this was done is not known: look before you do it again")]
     InDoubt(#[source] StoreError),
+    #[error(
+        "whether the row was enqueued is not known: run the same command again, it is not doubled"
+    )]
+    EnqueueInDoubt(#[source] StoreError),
     #[error("upkeep still has work after {0} rounds: run it again")]
     UpkeepUnfinished(u32),
     #[error("cannot read {what}")]

@@ -68,9 +68,9 @@ fn picture(overview: &Overview, lanes_asked: i32) -> String {
 fn totals(overview: &Overview) -> String {
     let Overview { pending_depth, dlq_depth, expired_leases, .. } = overview;
     let about = if overview.depth_is_exact { "" } else { "about " };
-    let oldest = overview.oldest_pending_age_seconds.map_or("-".to_owned(), output::age);
-    let mut line =
-        format!("{about}{pending_depth} pending, the oldest {oldest}; {dlq_depth} FAILED are open");
+    let oldest = overview.oldest_pending_age_seconds;
+    let oldest = oldest.map(|age| format!(", the oldest {}", output::age(age))).unwrap_or_default();
+    let mut line = format!("{about}{pending_depth} pending{oldest}; {dlq_depth} FAILED are open");
     if *expired_leases > 0 {
         line.push_str(&format!("; {expired_leases} lanes with an expired lease"));
     }

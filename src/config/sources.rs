@@ -12,7 +12,7 @@ use super::keys::{Kind, kind};
 
 const PREFIX: &str = "TRESTLE_";
 /// Variables with our prefix that are not configuration keys.
-const NOT_KEYS: &[&str] = &["CONFIG", "LOG", "FAILPOINT", "WITHOUT"];
+const NOT_KEYS: &[&str] = &["CONFIG", "LOG", "FAILPOINT", "WITHOUT", "HURRY"];
 const FILE: &str = "_FILE";
 
 /// figment takes a dot for a step into a table, but a rail's name may have one.

@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use uuid::Uuid;
 
 use super::breaker::Permit;
-use super::{Failure, Lease, Outcome, Row, Taken, Trace};
+use super::{Batch, Failure, Lease, Outcome, Row, Taken, Trace};
 
 /// How much of a lease is kept to write the outcome down.
 const TO_WRITE_DOWN: Duration = Duration::from_secs(2);
@@ -24,6 +24,8 @@ pub struct Settled {
     /// From the row's enqueue to its outcome.
     pub age: Duration,
     pub settlement: Settlement,
+    /// On a rail that delivers in batches.
+    pub batch: Option<Batch>,
     /// Where spans are made, and the row's producer stored the trace it belongs to.
     pub trace: Option<Trace>,
     /// Given back when this is written down.
@@ -146,7 +148,10 @@ impl Lane {
 
     /// Whether the rows behind one with this outcome may be sent.
     pub fn goes_on_after(&self, outcome: &Outcome) -> bool {
-        !self.ordered || outcome.lets_the_lane_go_on(self.halts)
+        // Whoever finds out what became of a batch reads the beginning of each lane: behind a row that is
+        // not in the topic nothing of the batch may be, until the ledger knows why.
+        let leaves_a_gap = self.batch().is_some() && !matches!(outcome, Outcome::Delivered { .. });
+        !self.ordered || (outcome.lets_the_lane_go_on(self.halts) && !leaves_a_gap)
     }
 
     /// Says what became of a row that the rail was to send. A second report for the same row is
@@ -183,7 +188,7 @@ impl Lane {
     }
 
     /// The batch of its rows, on a rail that delivers in batches.
-    pub fn batch(&self) -> Option<super::Batch> {
+    pub fn batch(&self) -> Option<Batch> {
         self.rows.first().and_then(|row| row.batch)
     }
 
@@ -252,6 +257,7 @@ impl Lane {
             latency,
             age: row.created_at.elapsed().unwrap_or_default(),
             settlement,
+            batch: row.batch,
             trace,
             slot,
         });
@@ -364,6 +370,24 @@ mod tests {
         assert_eq!(told(&mut receiver), []);
         halting.give_back_the_rest();
         assert_eq!(told(&mut receiver), [(1, true)]);
+    }
+
+    #[test]
+    fn a_refused_row_of_a_batch_fails_and_nothing_behind_it_is_sent() {
+        let refused = Outcome::Refused(Failure::new("X", "x"));
+        let (mut ordered, mut receiver) = lane(true, false);
+        assert!(ordered.goes_on_after(&refused), "no batch, no gap");
+        let batch = Batch { shard: 0, number: 1 };
+        ordered.rows.iter_mut().for_each(|row| row.batch = Some(batch));
+        assert!(ordered.goes_on_after(&delivered()) && !ordered.goes_on_after(&refused));
+        ordered.withhold(1, refused.clone());
+        ordered.withhold(2, Outcome::NotSent);
+        assert_eq!(told(&mut receiver), []);
+        ordered.report(0, delivered());
+        assert_eq!(told(&mut receiver), [(1, true), (2, true), (3, false)]);
+        let (mut unordered, _receiver) = lane(false, false);
+        unordered.rows.iter_mut().for_each(|row| row.batch = Some(batch));
+        assert!(unordered.goes_on_after(&refused));
     }
 
     #[test]

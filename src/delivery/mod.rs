@@ -19,6 +19,8 @@ pub use lease::Lease;
 pub use outcome::{Class, Failure, Outcome};
 pub use place::Place;
 pub use row::{DEAD_LETTERS, Row};
-pub use shard::{Batch, Denied, Evidence, Found, Places, Reconciled, ShardKeeper, Stand, Tenure};
+pub use shard::{
+    Batch, Denied, Evidence, Found, FreeShard, Places, Reconciled, ShardKeeper, Stand, Tenure,
+};
 pub use slots::{Slots, Taken};
 pub use trace::Trace;

@@ -23,6 +23,14 @@ pub struct Tenure {
     pub epoch: i64,
 }
 
+/// A shard of ours that can take a batch, and the last one that we know of. A database that knows another has
+/// lost commits: it gives out nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FreeShard {
+    pub tenure: Tenure,
+    pub last_batch: i64,
+}
+
 /// Of each destination and each part of it, a place.
 pub type Places = BTreeMap<String, BTreeMap<i32, i64>>;
 
@@ -76,6 +84,9 @@ pub enum Denied {
     /// What the evidence says cannot be recorded.
     #[error("{0}")]
     Contradiction(String),
+    /// The shard is not where it was when the evidence was gathered.
+    #[error("{0}")]
+    Moved(String),
     #[error("the database cannot be reached: {0}")]
     Away(String),
 }
@@ -88,8 +99,16 @@ pub trait ShardKeeper: Send + Sync + 'static {
     /// Where destinations end that are about to be used for the first time.
     fn note(&self, tenure: Tenure, places: &Places) -> Result<(), Denied>;
 
-    /// Decides about the batch under way.
-    fn reconcile(&self, tenure: Tenure, evidence: &Evidence) -> Result<Reconciled, Denied>;
+    /// Where destinations end while the shard stands still, if this is the last batch that it had.
+    fn keep_up(&self, tenure: Tenure, last_batch: i64, places: &Places) -> Result<(), Denied>;
+
+    /// Decides about the batch under way, if the shard still has the stand that the evidence is about.
+    fn reconcile(
+        &self,
+        tenure: Tenure,
+        stand: &Stand,
+        evidence: &Evidence,
+    ) -> Result<Reconciled, Denied>;
 
     /// Stops the shard until an operator decides.
     fn halt(&self, tenure: Tenure, reason: &str) -> Result<(), Denied>;

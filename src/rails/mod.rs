@@ -72,7 +72,7 @@ pub trait Sharded: Send + Sync {
     /// Gives up a shard that has nothing under way.
     fn give_up(&self, tenure: Tenure);
 
-    /// The database has a batch under way of which nobody here knows.
+    /// What the database says of the shard is not what is known here: no batch until that is found out.
     fn recover(&self, tenure: Tenure);
 
     /// The shards that can take a batch.
@@ -81,7 +81,12 @@ pub trait Sharded: Send + Sync {
     /// Whether a shard may become ready by itself, without another word from the database.
     fn is_settling(&self) -> bool;
 
-    /// Where the destinations end: everything that the batches of the next claim send comes after.
+    /// Whether shards are of no use to us: the destinations have not been reached for long, and others may
+    /// reach them. Then it owns none until this says otherwise.
+    fn abstains(&self) -> bool;
+
+    /// Where the destinations end: everything that the batches of the next claim send comes after. Asked right
+    /// before that claim.
     fn places(&self) -> Places;
 
     /// Every lane of the last claim has been handed over: its batches are complete.

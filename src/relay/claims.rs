@@ -25,8 +25,14 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 const FULL_PAUSE: Duration = Duration::from_millis(50);
 /// How long a drain waits for a destination that is down, when nothing else is left to deliver.
 const DRAIN_PATIENCE: Duration = Duration::from_secs(10);
+/// After so many rounds in a row that found rows and were woken before they ended there is load:
+/// letting rows gather costs less than being woken for each.
+const LIGHT_ROUNDS: u32 = 4;
 /// What a lease must have left when a row that goes alone has been sent.
 const RESERVE: Duration = Duration::from_secs(5);
+/// However short the lease: what is given back beside a row that goes alone has to be written down first. The
+/// rail itself looks whether the lease is long enough.
+const LEAST_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Claims for each rail in turn, as much as it has room for.
 pub(super) struct Claims {
@@ -62,6 +68,7 @@ impl Claims {
     pub(super) async fn run(&self) {
         let mut pause = FIRST_PAUSE;
         let mut trouble = Trouble::default();
+        let mut restless = 0;
         while !self.stopping() {
             self.health.beat();
             match self.round().await {
@@ -71,7 +78,7 @@ impl Claims {
                     if trouble.is_over() {
                         tracing::info!("the database answers: claiming again");
                     }
-                    self.rest(round).await;
+                    restless = self.rest(round, restless).await;
                 }
                 Err(error) => {
                     self.health.connected(false);
@@ -98,7 +105,7 @@ impl Claims {
             let idle = self.idle();
             let round = self.round().await?;
             told(round.rows);
-            let down = self.routes.iter().find(|route| route.open_breakers() > 0);
+            let down = self.routes.iter().find(|route| route.is_down());
             let since = *down_since.get_or_insert_with(Instant::now);
             match down {
                 None => down_since = None,
@@ -174,8 +181,8 @@ impl Claims {
         if count == 0 {
             return Ok(Claimed::Rows(0));
         }
+        route.claimed(&rows);
         failpoint("claimed");
-        self.wake.busy();
         metrics::claimed(count);
         self.deliver(route, rows, terms).await;
         Ok(Claimed::Rows(count))
@@ -184,26 +191,29 @@ impl Claims {
     async fn deliver(&self, route: &Route, rows: Vec<Row>, terms: Terms) {
         let (rows, suspects, behind) = quarantine::part(rows);
         self.dispatcher.give_back(route, behind, Duration::ZERO);
-        if route.rail.sharded().is_some() && !rows.is_empty() {
-            // A batch is sent once: a suspect is the next, alone.
-            self.dispatcher.give_back(route, suspects, Duration::from_secs(1));
+        let mut suspects = suspects.into_iter();
+        let Some(suspect) = suspects.next() else {
             return self.dispatcher.dispatch(route, rows, terms);
+        };
+        // One at a time: the leases of the others would run out while they wait.
+        self.dispatcher.give_back(route, suspects.collect(), Duration::from_secs(1));
+        if route.rail.sharded().is_some() {
+            // What is under way elsewhere may never end, and a batch shares nothing with it. The others are
+            // the next batch.
+            self.dispatcher.give_back(route, rows, Duration::ZERO);
+            tell(route, &suspect);
+            return self.dispatcher.dispatch(route, vec![suspect], terms);
         }
         self.dispatcher.dispatch(route, rows, terms);
-        // One at a time: the leases of the others would run out while they wait.
-        let mut suspects = suspects.into_iter();
-        if let Some(suspect) = suspects.next() {
-            self.dispatcher.give_back(route, suspects.collect(), Duration::from_secs(1));
-            self.send_alone(route, suspect, terms).await;
-        }
+        self.send_alone(route, suspect, terms).await;
     }
 
     /// A row that may be killing its workers goes when nothing else is under way, so that it takes
     /// nothing with it.
     async fn send_alone(&self, route: &Route, suspect: Row, terms: Terms) {
-        tracing::warn!(outbox_id = %suspect.outbox_id, participant_id = suspect.participant_id, rail = %route.name,
-            "this row was lost with its worker more than once: it is sent alone");
+        tell(route, &suspect);
         let patience = terms.length.saturating_sub(route.rail.longest_send() + RESERVE);
+        let patience = patience.max(LEAST_PATIENCE);
         if !self.await_idle(patience).await {
             return self.dispatcher.give_back(route, vec![suspect], Duration::from_secs(1));
         }
@@ -234,17 +244,32 @@ impl Claims {
         let _ = tokio::time::timeout(patience, any).await;
     }
 
-    async fn rest(&self, round: Round) {
-        if round.more {
-            return;
+    /// Waits for what is next; `restless` rounds before this one found rows and were woken at once.
+    async fn rest(&self, round: Round, restless: u32) -> u32 {
+        let poll = Duration::from_millis(self.config.poll_ms);
+        if round.rows == 0 {
+            if round.full {
+                self.await_slot(FULL_PAUSE).await;
+            } else {
+                self.wake.sleep(poll).await;
+            }
+            return 0;
         }
-        if round.full && round.rows == 0 {
-            return self.await_slot(FULL_PAUSE).await;
+        let calm = !round.more && !round.full && restless < LIGHT_ROUNDS;
+        if calm && self.wake.is_wakeable() {
+            // Whoever commits from here on wakes us: another look would find nothing.
+            return if self.wake.sleep(poll).await { 0 } else { restless + 1 };
         }
-        if round.rows > 0 {
+        self.wake.busy();
+        if !round.more {
             // Nearly empty under load: let a few rows gather, instead of a claim for each.
-            return tokio::time::sleep(Duration::from_millis(self.config.debounce_ms)).await;
+            tokio::time::sleep(Duration::from_millis(self.config.debounce_ms)).await;
         }
-        self.wake.sleep(Duration::from_millis(self.config.poll_ms)).await;
+        LIGHT_ROUNDS
     }
+}
+
+fn tell(route: &Route, suspect: &Row) {
+    tracing::warn!(outbox_id = %suspect.outbox_id, participant_id = suspect.participant_id, rail = %route.name,
+        "this row was lost with its worker more than once: it is sent alone");
 }

@@ -4,6 +4,7 @@
 //! again (the one duplicate window); during it, the database has all of the batch or nothing; after
 //! it, nothing is lost.
 
+use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,6 +14,7 @@ use tokio::task::JoinHandle;
 use uuid::Uuid;
 
 use super::ledger::{self, Entry};
+use super::route::Route;
 use super::wake::Wake;
 use crate::admin::metrics;
 use crate::admin::spans::Spans;
@@ -40,6 +42,7 @@ pub(super) struct Completer {
     pub(super) worker_id: Arc<str>,
     /// After so long the leases are gone and an outcome can only be refused.
     pub(super) patience: Duration,
+    pub(super) routes: Vec<Arc<Route>>,
     pub(super) wake: Arc<Wake>,
     /// Where spans of attempts go, if anybody wants them.
     pub(super) spans: Option<Spans>,
@@ -116,11 +119,14 @@ impl Completer {
         match self.insist(|| self.store.complete(&self.worker_id, &rows)).await {
             Ok(recorded) => {
                 self.tell(&entries, &recorded);
-                // The lanes are free, and may have more rows.
-                self.wake.now();
+                let refused = entries.iter().zip(&recorded).filter(|(_, told)| told.is_refused());
+                self.find_out(refused.map(|(entry, _)| entry));
                 let busy =
                     |(entry, recorded): (Entry, Recorded)| recorded.is_busy().then_some(entry);
-                entries.into_iter().zip(recorded).filter_map(busy).collect()
+                let busy = entries.into_iter().zip(recorded).filter_map(busy).collect();
+                // The lanes are free and may have more rows, and so are the places of these.
+                self.wake.now();
+                busy
             }
             // One of them is at fault: the others must not pay for it.
             Err(error) if rows.len() > 1 && (error.is_about_data() || error.is_integrity()) => {
@@ -141,7 +147,20 @@ impl Completer {
                 if error.is_integrity() {
                     metrics::integrity_violation();
                 }
+                self.find_out(&entries);
                 Vec::new()
+            }
+        }
+    }
+
+    /// A batch of which the database does not take an outcome may be one that it has forgotten. Called
+    /// while the rows still count as under way, so that nothing of their shard is claimed before.
+    fn find_out<'a>(&self, entries: impl IntoIterator<Item = &'a Entry>) {
+        let shard = |entry: &'a Entry| Some((&*entry.rail, entry.batch?.shard));
+        let shards: HashSet<(&str, i16)> = entries.into_iter().filter_map(shard).collect();
+        for (rail, shard) in shards {
+            if let Some(route) = self.routes.iter().find(|route| &*route.name == rail) {
+                route.find_out(shard);
             }
         }
     }
@@ -262,8 +281,18 @@ impl Batch {
     }
 
     fn add(&mut self, item: Settled) {
-        let Settled { outbox_id, lease_token, rail, lane, latency, age, settlement, trace, slot } =
-            item;
+        let Settled {
+            outbox_id,
+            lease_token,
+            rail,
+            lane,
+            latency,
+            age,
+            settlement,
+            batch,
+            trace,
+            slot,
+        } = item;
         match settlement {
             Settlement::Outcome(outcome) => {
                 let row = ledger::row(outbox_id, lease_token, latency, outcome);
@@ -272,7 +301,8 @@ impl Batch {
                 }
                 let participant_id = lane;
                 let _slot = slot;
-                self.entries.push(Entry { row, rail, participant_id, latency, age, trace, _slot });
+                let entry = Entry { row, rail, participant_id, latency, age, batch, trace, _slot };
+                self.entries.push(entry);
             }
             Settlement::Release { delay } => {
                 let delay_seconds = whole_seconds(delay);

@@ -74,6 +74,7 @@ impl Dispatcher {
                 latency: Duration::ZERO,
                 age: Duration::ZERO,
                 settlement: Settlement::Release { delay },
+                batch: row.batch,
                 trace: None,
                 slot: route.take(1, row.batch),
             });

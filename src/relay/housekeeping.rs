@@ -143,7 +143,7 @@ impl Housekeeping {
         }
         self.check_policies().await?;
         let names: Vec<&str> = rails.iter().map(|rail| rail.name).collect();
-        self.store.note_worker(&self.worker_id, &names, self.tenant_id).await?;
+        self.say_that_we_are_here().await?;
         let waiting = self.store.waiting_rails(&names, self.tenant_id).await?;
         self.health.waiting(waiting::reason(&rails, &waiting));
         if waiting.iter().any(|rail| rail.is_due) {
@@ -154,6 +154,16 @@ impl Housekeeping {
             metrics::sampled(&sample);
         }
         Ok(())
+    }
+
+    /// Nobody is to count on us for a rail on which we leave everything to others.
+    async fn say_that_we_are_here(&self) -> Result<(), StoreError> {
+        let runs = self.routes.iter().filter(|route| !route.abstains());
+        let rails: Vec<&str> = runs.map(|route| &*route.name).collect();
+        if rails.is_empty() {
+            return self.store.forget_worker(&self.worker_id).await;
+        }
+        self.store.note_worker(&self.worker_id, &rails, self.tenant_id).await
     }
 
     async fn check_policies(&self) -> Result<(), StoreError> {
@@ -168,7 +178,8 @@ impl Housekeeping {
 }
 
 fn sign(route: &Route) -> RailSign<'_> {
-    let (open_breakers, in_flight) = (route.open_breakers(), route.slots.taken());
+    let open_breakers = route.open_breakers().max(usize::from(route.abstains()));
+    let in_flight = route.slots.taken();
     RailSign { name: &route.name, open_breakers, in_flight }
 }
 

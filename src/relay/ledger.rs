@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::admin::metrics;
 use crate::admin::spans::{Attempt, Spans};
-use crate::delivery::{Failure, Outcome, Taken, Trace};
+use crate::delivery::{Batch, Failure, Outcome, Taken, Trace};
 use crate::store::{OutcomeRow, Recorded, whole_seconds};
 
 /// An outcome that is to be written, and what is told once it is.
@@ -18,6 +18,7 @@ pub(super) struct Entry {
     pub(super) participant_id: Arc<str>,
     pub(super) latency: Duration,
     pub(super) age: Duration,
+    pub(super) batch: Option<Batch>,
     pub(super) trace: Option<Trace>,
     /// Given back when this is written: until then the row is under way.
     pub(super) _slot: Taken,

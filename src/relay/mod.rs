@@ -4,6 +4,7 @@
 //! [`completer`]. No database transaction is open while a rail is called. All queues are bounded by
 //! the number of rows under way, which each rail limits.
 
+mod batches;
 mod claims;
 mod completer;
 mod dispatch;
@@ -22,6 +23,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use thiserror::Error;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinHandle, JoinSet};
@@ -30,6 +32,7 @@ use uuid::Uuid;
 use crate::admin::health::Health;
 use crate::admin::spans::Spans;
 use crate::config::{Config, ConfigError, Secret};
+use crate::store::migrate::{MigrateError, SchemaVersion};
 use crate::store::{StoreError, WorkerStore};
 use claims::Claims;
 use completer::Completer;
@@ -44,6 +47,8 @@ pub use route::policies;
 
 /// An outcome is worth writing for as long as its lease can last, renewals included.
 const LEASES_OF_PATIENCE: u32 = 2;
+/// How long the end may take when there is no time left.
+const LAST_WAIT: Duration = Duration::from_secs(5);
 
 /// What a relay is asked to do.
 #[derive(Debug, Default)]
@@ -60,6 +65,8 @@ pub enum RelayError {
     Config(#[from] ConfigError),
     #[error(transparent)]
     Store(#[from] StoreError),
+    #[error(transparent)]
+    Schema(#[from] MigrateError),
     #[error("no rail is configured: add one as [rails.NAME] with kind = \"kafka\" or \"http\"")]
     NoRails,
     #[error(
@@ -109,6 +116,9 @@ impl Relay {
         }
         let url = config.database.required_url()?;
         let store = WorkerStore::new(url, config.relay.lease())?;
+        if let Some(other) = SchemaVersion::check_for_worker(store.schema_version().await)? {
+            tracing::warn!("the outbox is that of {other}, which this binary is not");
+        }
         let policies = policies(config);
         store.check_policies(&policies).await?;
         let worker_id: Arc<str> = worker_id::new().into();
@@ -121,6 +131,7 @@ impl Relay {
             store: store.clone(),
             worker_id: Arc::clone(&worker_id),
             patience: config.relay.lease() * LEASES_OF_PATIENCE,
+            routes: routes.clone(),
             wake: Arc::clone(&wake),
             spans,
         });
@@ -262,11 +273,11 @@ impl Relay {
             () = tokio::time::sleep(self.shutdown) => {}
         }
         tracing::warn!("shutting down takes too long: what is under way is given up");
-        for route in &routes {
-            route.rail.abandon().await;
-        }
-        match tokio::time::timeout(Duration::from_secs(5), everything).await {
-            Ok(()) => Ok(()),
+        // Who waits for a broker ends when that is over, and that may be too long as well.
+        let abandoned = join_all(routes.iter().map(|route| route.rail.abandon()));
+        let ended = async { tokio::join!(abandoned, everything) };
+        match tokio::time::timeout(LAST_WAIT, ended).await {
+            Ok(_) => Ok(()),
             Err(_) => Err(RelayError::TookTooLong(under_way(&routes))),
         }
     }

@@ -4,11 +4,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use super::batches::Batches;
 use crate::config::{Config, ConfigError, Delivery, OnFailed, Ordering, RailConfig};
-use crate::delivery::{Batch, Breaker, BreakerState, DEAD_LETTERS, Slots, Taken, Tenure};
-use crate::rails::Rail;
+use crate::delivery::{Batch, Breaker, BreakerState, DEAD_LETTERS, FreeShard, Row, Slots, Taken};
 use crate::rails::http::HttpRail;
 use crate::rails::kafka::{ExactlyOnceRail, KafkaRail};
+use crate::rails::{Rail, Sharded};
 use crate::validation::Validator;
 
 /// A claim takes at most so many rows of one lane, so that a participant with a hundred thousand
@@ -32,6 +33,7 @@ pub(super) struct Route {
     pub(super) slots: Arc<Slots>,
     /// The same, by shard, on a rail that delivers in batches.
     shard_slots: Mutex<HashMap<i16, Arc<Slots>>>,
+    pub(super) batches: Arc<Batches>,
     breakers: Mutex<HashMap<Arc<str>, Arc<Breaker>>>,
 }
 
@@ -46,6 +48,7 @@ impl Route {
             lane_rows: LANE_ROWS,
             slots: Arc::new(Slots::default()),
             shard_slots: Mutex::new(HashMap::new()),
+            batches: Arc::default(),
             breakers: Mutex::new(HashMap::new()),
         }
     }
@@ -96,10 +99,25 @@ impl Route {
     }
 
     /// The shards that can take a batch now: ready, and with every row of the last one written down.
-    pub(super) fn free_shards(&self) -> Option<Vec<Tenure>> {
+    pub(super) fn free_shards(&self) -> Option<Vec<FreeShard>> {
         let mut ready = self.rail.sharded()?.ready();
         ready.retain(|tenure| self.slots_of(tenure.shard).taken() == 0);
-        Some(ready)
+        let known = |tenure| Some(FreeShard { tenure, last_batch: self.batches.last(tenure)? });
+        Some(ready.into_iter().filter_map(known).collect())
+    }
+
+    /// Remembers the batches that have come with a claim.
+    pub(super) fn claimed(&self, rows: &[Row]) {
+        let mut of = rows.iter().filter_map(|row| row.batch).collect::<Vec<_>>();
+        of.dedup();
+        of.into_iter().for_each(|batch| self.batches.claimed(batch));
+    }
+
+    /// The database refuses what we say of a shard's batch: no claim for it until that is found out.
+    pub(super) fn find_out(&self, shard: i16) {
+        if let (Some(sharded), Some(tenure)) = (self.rail.sharded(), self.batches.tenure(shard)) {
+            sharded.recover(tenure);
+        }
     }
 
     /// How many of its destinations are open or on probation.
@@ -107,6 +125,16 @@ impl Route {
         let breakers = self.breakers.lock().unwrap_or_else(PoisonError::into_inner);
         let open = |breaker: &&Arc<Breaker>| breaker.state() != BreakerState::Closed;
         breakers.values().filter(open).count()
+    }
+
+    /// Whether it cannot deliver now, because a destination, or all of them, cannot be reached.
+    pub(super) fn is_down(&self) -> bool {
+        self.open_breakers() > 0 || self.abstains()
+    }
+
+    /// Whether it leaves its shards to other workers.
+    pub(super) fn abstains(&self) -> bool {
+        self.rail.sharded().is_some_and(Sharded::abstains)
     }
 
     /// How many rows of one lane a claim takes. While one of several destinations is down, each lane for

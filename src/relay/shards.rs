@@ -6,17 +6,22 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 
+use super::batches::Batches;
 use super::route::Route;
 use super::wake::Wake;
 use crate::admin::metrics;
-use crate::delivery::{Denied, Evidence, Places, Reconciled, ShardKeeper, Stand, Tenure};
+use crate::delivery::{
+    Denied, Evidence, FreeShard, Places, Reconciled, ShardKeeper, Stand, Tenure,
+};
 use crate::rails::Sharded;
 use crate::store::{Holder, LeasedShard, StoreError, WorkerStore};
 
 /// How often we say that our shards are ours, and look for free ones.
 const EVERY: Duration = Duration::from_millis(500);
-/// The SQLSTATEs of a shard that is not ours, and of evidence that cannot be recorded.
+/// The SQLSTATEs of a shard that is not ours, of one that is elsewhere by now, and of evidence that cannot be
+/// recorded.
 const SHARD_LOST: &str = "P7014";
+const SHARD_MOVED: &str = "P7019";
 const CONTRADICTION: &str = "P7017";
 
 /// Leases shards, shares them out with the other workers, and gives them up.
@@ -35,14 +40,23 @@ impl Shards {
             store: self.store.clone(),
             worker_id: Arc::clone(&self.worker_id),
             rail: Arc::clone(&self.route.name),
+            batches: Arc::clone(&self.route.batches),
             wake: Arc::clone(&self.wake),
             runtime: Handle::current(),
         }));
         let seconds = i32::try_from(self.lease.as_secs()).unwrap_or(i32::MAX);
-        let mut stranded = HashSet::new();
+        let (mut stranded, mut owned) = (HashSet::new(), Vec::new());
         loop {
+            if sharded.abstains() {
+                self.leave(sharded, std::mem::take(&mut owned)).await;
+                tokio::time::sleep(EVERY).await;
+                continue;
+            }
             match self.store.lease_shards(&self.worker_id, &self.route.name, seconds).await {
-                Ok(leased) => self.look_at(sharded, &leased, &mut stranded),
+                Ok(leased) => {
+                    owned = leased.iter().map(|shard| shard.tenure).collect();
+                    self.look_at(sharded, &leased, &mut stranded);
+                }
                 // The leases run on, and the broker fences whoever is too late.
                 Err(error) => {
                     tracing::warn!(%error, rail = %self.route.name, "shards could not be leased");
@@ -52,23 +66,37 @@ impl Shards {
         }
     }
 
+    /// Leaves our shards to others, without waiting for threads that still look for a broker.
+    async fn leave(&self, sharded: &dyn Sharded, owned: Vec<Tenure>) {
+        sharded.own(&[]);
+        metrics::owned_shards(&self.route.name, 0);
+        for tenure in owned {
+            let holder = Holder { worker_id: &self.worker_id, rail_type: &self.route.name, tenure };
+            if let Err(error) = self.store.release_shard(holder).await {
+                tracing::info!(%error, shard = tenure.shard, "not given up: its lease will expire");
+            }
+        }
+    }
+
     fn look_at(
         &self,
         sharded: &dyn Sharded,
         leased: &[LeasedShard],
-        stranded: &mut HashSet<Tenure>,
+        stranded: &mut HashSet<(Tenure, i64)>,
     ) {
         let tenures: Vec<Tenure> = leased.iter().map(|shard| shard.tenure).collect();
         sharded.own(&tenures);
         metrics::owned_shards(&self.route.name, tenures.len());
         let before = std::mem::take(stranded);
+        let free = self.route.free_shards().unwrap_or_default();
         for shard in leased.iter().filter(|shard| self.is_idle(shard.tenure)) {
-            if shard.under_way && shard.ready {
+            let known = free.iter().find(|free| free.tenure == shard.tenure);
+            if known.is_some_and(|known| is_otherwise(shard, known)) {
                 // Seen twice, because a claim may be on its way to us.
-                if before.contains(&shard.tenure) {
+                if before.contains(&(shard.tenure, shard.batch)) {
                     sharded.recover(shard.tenure);
                 } else {
-                    stranded.insert(shard.tenure);
+                    stranded.insert((shard.tenure, shard.batch));
                 }
             } else if shard.leave && !shard.under_way {
                 sharded.give_up(shard.tenure);
@@ -81,11 +109,18 @@ impl Shards {
     }
 }
 
+/// Whether the database tells another story of a shard than the one we know: it has a batch under way of
+/// which nothing is here, or has forgotten one, or that we are ready.
+fn is_otherwise(shard: &LeasedShard, known: &FreeShard) -> bool {
+    shard.under_way || !shard.ready || shard.batch != known.last_batch
+}
+
 /// The database for the owner of shards. Its calls come from threads of the rail.
 struct Keeper {
     store: WorkerStore,
     worker_id: Arc<str>,
     rail: Arc<str>,
+    batches: Arc<Batches>,
     wake: Arc<Wake>,
     runtime: Handle,
 }
@@ -99,6 +134,7 @@ impl Keeper {
         self.runtime.block_on(call).map_err(|error| {
             match error.server().map(|server| server.code.as_str()) {
                 Some(SHARD_LOST) => Denied::Lost,
+                Some(SHARD_MOVED) => Denied::Moved(error.to_string()),
                 Some(CONTRADICTION) => Denied::Contradiction(error.to_string()),
                 _ => Denied::Away(error.to_string()),
             }
@@ -115,8 +151,19 @@ impl ShardKeeper for Keeper {
         self.ask(self.store.note_places(self.holder(tenure), places))
     }
 
-    fn reconcile(&self, tenure: Tenure, evidence: &Evidence) -> Result<Reconciled, Denied> {
-        self.ask(self.store.reconcile_shard(self.holder(tenure), evidence))
+    fn keep_up(&self, tenure: Tenure, last_batch: i64, places: &Places) -> Result<(), Denied> {
+        self.ask(self.store.renew_places(self.holder(tenure), last_batch, places))
+    }
+
+    fn reconcile(
+        &self,
+        tenure: Tenure,
+        stand: &Stand,
+        evidence: &Evidence,
+    ) -> Result<Reconciled, Denied> {
+        let decided = self.ask(self.store.reconcile_shard(self.holder(tenure), stand, evidence))?;
+        self.batches.decided(tenure, decided.batch);
+        Ok(decided)
     }
 
     fn halt(&self, tenure: Tenure, reason: &str) -> Result<(), Denied> {

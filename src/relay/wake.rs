@@ -1,9 +1,11 @@
 //! When to look for work.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use futures_util::FutureExt;
 use tokio::sync::{Notify, watch};
 
 use super::trouble::Trouble;
@@ -28,6 +30,8 @@ pub(super) struct Wake {
     times: Mutex<BTreeSet<u64>>,
     base: Instant,
     asleep: watch::Sender<bool>,
+    /// Whether whoever commits new work wakes us.
+    wakeable: AtomicBool,
     health: Arc<Health>,
 }
 
@@ -38,6 +42,7 @@ impl Wake {
             times: Mutex::new(BTreeSet::new()),
             base: Instant::now(),
             asleep: watch::Sender::new(false),
+            wakeable: AtomicBool::new(false),
             health,
         }
     }
@@ -78,9 +83,13 @@ impl Wake {
         self.health.progressed();
     }
 
-    /// Sleeps until somebody wakes us, or the poll is due.
-    pub(super) async fn sleep(&self, poll: Duration) {
-        self.asleep.send_replace(true);
+    /// Sleeps until somebody wakes us, or the poll is due. Says whether there was anything to wait for:
+    /// somebody may have woken us before.
+    pub(super) async fn sleep(&self, poll: Duration) -> bool {
+        self.asleep.send_if_modified(|asleep| !std::mem::replace(asleep, true));
+        if self.woken.notified().now_or_never().is_some() {
+            return false;
+        }
         let next = self.next();
         let poll = Instant::now() + poll;
         let until = next.map_or(poll, |next| next.min(poll));
@@ -91,9 +100,15 @@ impl Wake {
                 break;
             }
         }
+        true
     }
 
-    /// There is work: producers need not wake us.
+    /// Whether everybody who commits new work from now on wakes us.
+    pub(super) fn is_wakeable(&self) -> bool {
+        self.wakeable.load(Ordering::Relaxed)
+    }
+
+    /// There is load: producers need not wake us.
     pub(super) fn busy(&self) {
         self.asleep.send_if_modified(|asleep| std::mem::replace(asleep, false));
     }
@@ -128,30 +143,36 @@ pub(super) async fn hear(url: Secret, wake: Arc<Wake>) {
     }
 }
 
-/// Holds the key while we sleep, so that producers notify; gives it back when there is work, so that
-/// the other sleepers stay wakeable.
+/// Holds the key while we sleep or have little to do, so that producers notify; gives it back under
+/// load, so that they need not.
 pub(super) async fn hold_key(url: Secret, wake: Arc<Wake>) {
     let mut pause = FIRST_PAUSE;
     loop {
         // Without the key nobody notifies, and polling finds the work: `hear` says so in the log.
         if let Ok(key) = SleepKey::open(&url).await {
             pause = FIRST_PAUSE;
-            let _ = hold(&key, &wake).await;
+            let _ = hold(key, &wake).await;
+            wake.wakeable.store(false, Ordering::Relaxed);
         }
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
     }
 }
 
-async fn hold(key: &SleepKey, wake: &Wake) -> Result<(), StoreError> {
+async fn hold(mut key: SleepKey, wake: &Wake) -> Result<(), StoreError> {
     let mut asleep = wake.asleep.subscribe();
     loop {
         // The sender lives in `wake`.
         let _ = asleep.wait_for(|asleep| *asleep).await;
         key.take().await?;
+        wake.wakeable.store(true, Ordering::Relaxed);
         // Whoever enqueued before this did not notify, and has committed: look once more.
         wake.now();
-        let _ = asleep.wait_for(|asleep| !*asleep).await;
+        tokio::select! {
+            _ = asleep.wait_for(|asleep| !*asleep) => {}
+            () = key.lost() => return Ok(()),
+        }
+        wake.wakeable.store(false, Ordering::Relaxed);
         key.give_back().await?;
     }
 }

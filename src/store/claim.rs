@@ -6,12 +6,12 @@ use tokio_postgres::types::Type;
 use uuid::Uuid;
 
 use super::{StoreError, WorkerStore};
-use crate::delivery::{Batch, Places, Row, Tenure};
+use crate::delivery::{Batch, FreeShard, Places, Row};
 
 const CLAIM: &str = "SELECT outbox_id, lease_token, tenant_id, instruction_id, participant_id, \
     sequence_id, idempotency_key, rail_type, payload::text, headers::text, attempt_count, \
     zombie_count, created_at, turn_id, in_doubt_since, shard, batch \
-    FROM outbox.claim_outbox_batch($1, $2, $3, $4, $5, $6, $7, $8, $9)";
+    FROM outbox.claim_outbox_batch($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
 
 /// What a worker asks for.
 #[derive(Debug)]
@@ -24,17 +24,20 @@ pub struct Claim<'a> {
     /// At most so many rows of one lane.
     pub lane_rows: i32,
     /// On a rail that delivers in batches: for which shards, and where their destinations end.
-    pub shards: Option<(Vec<Tenure>, Places)>,
+    pub shards: Option<(Vec<FreeShard>, Places)>,
 }
 
 impl WorkerStore {
     /// Leases due rows; those of one lane stand together, in order, with the same turn.
     pub async fn claim(&self, claim: &Claim<'_>) -> Result<Vec<Row>, StoreError> {
         let rails = [claim.rail_type];
+        let free = claim.shards.as_ref().map(|(free, _)| free);
         let shards: Option<Vec<i16>> =
-            claim.shards.as_ref().map(|(all, _)| all.iter().map(|one| one.shard).collect());
+            free.map(|free| free.iter().map(|one| one.tenure.shard).collect());
         let epochs: Option<Vec<i64>> =
-            claim.shards.as_ref().map(|(all, _)| all.iter().map(|one| one.epoch).collect());
+            free.map(|free| free.iter().map(|one| one.tenure.epoch).collect());
+        let batches: Option<Vec<i64>> =
+            free.map(|free| free.iter().map(|one| one.last_batch).collect());
         let places = claim.shards.as_ref().map(|(_, places)| json!(places));
         let rows = self
             .query(
@@ -49,6 +52,7 @@ impl WorkerStore {
                     (&shards, Type::INT2_ARRAY),
                     (&epochs, Type::INT8_ARRAY),
                     (&places, Type::JSONB),
+                    (&batches, Type::INT8_ARRAY),
                 ],
             )
             .await?;

@@ -58,6 +58,11 @@ impl Recorded {
     pub fn is_busy(&self) -> bool {
         self.refusal.as_deref() == Some(LANE_BUSY)
     }
+
+    /// Whether it was not written, and never will be.
+    pub fn is_refused(&self) -> bool {
+        self.refusal.is_some() && !self.is_busy()
+    }
 }
 
 /// What became of a lease that was to be longer.

@@ -16,6 +16,10 @@ const DELIVERIES: &str = "SELECT outbox_id, participant_id, rail_type, sequence_
     completed_at >= $4 FROM outbox.payment_outbox_attempts \
     WHERE state = 'DISPATCHED' AND starts_with(rail_reference, $1) AND rail_type <> ALL ($2) \
       AND ($3::timestamptz IS NULL OR completed_at >= $3) ORDER BY outbox_id";
+/// The topics that the receipts of a rail name.
+const TOPICS: &str = "SELECT DISTINCT split_part(rail_reference, '/', 1) FROM outbox.payment_outbox_attempts \
+    WHERE state = 'DISPATCHED' AND rail_type = $1 AND rail_reference ~ '^[A-Za-z0-9._-]+/[0-9]+(@[0-9]+)?$' \
+      AND ($2::timestamptz IS NULL OR completed_at >= $2) ORDER BY 1";
 /// In one statement: a row leaves pending and enters the ledger in one transaction.
 const FATES: &str = "SELECT i.id, p.outbox_id IS NOT NULL, a.state::text, a.participant_id, a.rail_type, \
     a.sequence_id, a.rail_reference FROM unnest($1::uuid[]) AS i (id) \
@@ -87,6 +91,18 @@ impl Store {
         ];
         let rows = self.client.query_typed_raw(DELIVERIES, parameters).await?;
         Ok(Deliveries { rows: Box::pin(rows) })
+    }
+
+    /// The topics to which rows of this rail were delivered, since then or ever.
+    pub async fn topics_of(
+        &self,
+        rail: &str,
+        since: Option<SystemTime>,
+    ) -> Result<Vec<String>, StoreError> {
+        let parameters: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 2] =
+            [(&rail, Type::TEXT), (&since, Type::TIMESTAMPTZ)];
+        let rows = self.client.query_typed(TOPICS, &parameters).await?;
+        rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
     }
 
     /// What became of these rows, each once.

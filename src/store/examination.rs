@@ -15,7 +15,7 @@ const SERVER: &str = "SELECT current_setting('server_version_num')::int4, curren
     current_user::text, current_database()::text, coalesce(s.ssl, false), s.version, pg_is_in_recovery(), \
     current_setting('default_transaction_read_only')::bool, current_setting('fsync')::bool, \
     current_setting('synchronous_commit'), (SELECT sum(d.numbackends) FROM pg_stat_database AS d)::int8, \
-    current_setting('max_connections')::int8 \
+    current_setting('max_connections')::int8, pg_has_role('pg_read_all_stats', 'USAGE') \
     FROM (SELECT pg_backend_pid() AS pid) AS me LEFT JOIN pg_stat_ssl AS s USING (pid)";
 const RIGHTS: &str = "SELECT r.rolsuper OR EXISTS (SELECT FROM pg_roles AS s WHERE s.rolsuper AND pg_has_role(s.oid, 'MEMBER')), \
     r.rolcreaterole, r.rolreplication OR r.rolbypassrls, \
@@ -51,7 +51,7 @@ const OLD: &str = "SELECT 'ROLLBACK PREPARED ' || quote_literal(gid) || ';', 'pr
     UNION ALL \
     SELECT 'SELECT pg_terminate_backend(' || pid || ');', 'transaction of ' || coalesce(usename::text, '?') || ' (process ' || pid || ')', \
         EXTRACT(epoch FROM clock_timestamp() - xact_start)::int8 \
-    FROM pg_stat_activity WHERE datname = current_database() AND xact_start < clock_timestamp() - $1 * interval '1 second' \
+    FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND xact_start < clock_timestamp() - $1 * interval '1 second' \
     ORDER BY 3 DESC LIMIT 5";
 const NOTIFY: &str = "SELECT pg_notify($1, '')";
 
@@ -73,6 +73,8 @@ pub struct Server {
     pub synchronous_commit: String,
     pub connections: i64,
     pub max_connections: i64,
+    /// Whether this user sees what others are doing.
+    pub sees_others: bool,
 }
 
 /// What this user is and may.
@@ -151,6 +153,7 @@ impl Store {
             synchronous_commit: row.try_get(9)?,
             connections: row.try_get(10)?,
             max_connections: row.try_get(11)?,
+            sees_others: row.try_get(12)?,
         })
     }
 

@@ -2,6 +2,7 @@
 
 use std::future::poll_fn;
 
+use tokio::task::JoinHandle;
 use tokio_postgres::{AsyncMessage, Client, Connection, Socket};
 
 use super::StoreError;
@@ -21,6 +22,7 @@ pub struct Ear {
 /// Holds the key that tells producers that somebody sleeps.
 pub struct SleepKey {
     client: Client,
+    connection: JoinHandle<()>,
 }
 
 impl Ear {
@@ -63,13 +65,19 @@ impl Ear {
 
 impl SleepKey {
     pub async fn open(url: &Secret) -> Result<Self, StoreError> {
-        Ok(Self { client: connect::open(url).await? })
+        let (client, connection) = connect::driven(url).await?;
+        Ok(Self { client, connection })
     }
 
     /// Waits until it is granted: then every producer that did not notify has committed.
     pub async fn take(&self) -> Result<(), StoreError> {
         while !self.client.query_one(LOCK, &[]).await?.try_get::<_, bool>(0)? {}
         Ok(())
+    }
+
+    /// Returns when the session is over: the key went with it.
+    pub async fn lost(&mut self) {
+        let _ = (&mut self.connection).await;
     }
 
     pub async fn give_back(&self) -> Result<(), StoreError> {

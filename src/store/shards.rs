@@ -8,13 +8,14 @@ use super::worker::Parameter;
 use super::{StoreError, WorkerStore};
 use crate::delivery::{Evidence, Places, Reconciled, Stand, Tenure};
 
-const LEASE: &str = "SELECT shard, epoch, ready, under_way, leave \
+const LEASE: &str = "SELECT shard, epoch, ready, under_way, leave, batch \
     FROM outbox.lease_outbox_shards($1, $2, $3)";
 const STAND: &str =
     "SELECT batch, under_way, offsets FROM outbox.outbox_shard_stand($1, $2, $3, $4)";
 const NOTE: &str = "SELECT outbox.note_shard_offsets($1, $2, $3, $4, $5)";
+const RENEW: &str = "SELECT outbox.renew_shard_offsets($1, $2, $3, $4, $5, $6)";
 const RECONCILE: &str = "SELECT batch, recovered, requeued, halted_reason \
-    FROM outbox.reconcile_outbox_shard($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
+    FROM outbox.reconcile_outbox_shard($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)";
 const HALT: &str = "SELECT outbox.halt_outbox_shard($1, $2, $3, $4, $5)";
 const RELEASE: &str = "SELECT outbox.release_outbox_shard($1, $2, $3, $4)";
 
@@ -27,6 +28,8 @@ pub struct LeasedShard {
     pub under_way: bool,
     /// Whether another worker is to have it.
     pub leave: bool,
+    /// The last that was claimed.
+    pub batch: i64,
 }
 
 /// Whose shard, of which rail.
@@ -75,6 +78,7 @@ impl WorkerStore {
                     ready: row.try_get(2)?,
                     under_way: row.try_get(3)?,
                     leave: row.try_get(4)?,
+                    batch: row.try_get(5)?,
                 })
             })
             .collect()
@@ -94,9 +98,21 @@ impl WorkerStore {
         self.query(NOTE, &holder.and([(&places as _, Type::JSONB)])).await.map(|_| ())
     }
 
+    pub async fn renew_places(
+        &self,
+        holder: Holder<'_>,
+        last_batch: i64,
+        places: &Places,
+    ) -> Result<(), StoreError> {
+        let places = json!(places);
+        let parameters = holder.and([(&last_batch as _, Type::INT8), (&places as _, Type::JSONB)]);
+        self.query(RENEW, &parameters).await.map(|_| ())
+    }
+
     pub async fn reconcile_shard(
         &self,
         holder: Holder<'_>,
+        stand: &Stand,
         evidence: &Evidence,
     ) -> Result<Reconciled, StoreError> {
         let ids: Vec<Uuid> = evidence.found.iter().map(|row| row.outbox_id).collect();
@@ -104,8 +120,10 @@ impl WorkerStore {
         let references: Vec<&str> =
             evidence.found.iter().map(|row| row.reference.as_str()).collect();
         let (complete, rows): (Vec<i64>, Vec<i32>) = evidence.complete.iter().copied().unzip();
-        let places = json!(evidence.places);
+        let (from, places) = (json!(stand.places), json!(evidence.places));
         let parameters = holder.and([
+            (&stand.batch as _, Type::INT8),
+            (&from as _, Type::JSONB),
             (&ids as _, Type::UUID_ARRAY),
             (&batches as _, Type::INT8_ARRAY),
             (&references as _, Type::TEXT_ARRAY),

@@ -1,6 +1,7 @@
 //! A worker that dies at each step of a row's way.
 
 use std::os::unix::process::ExitStatusExt as _;
+use std::time::Duration;
 
 use crate::process::Setup;
 use crate::rows::{all_done, check_order, count, enqueue, wait_for};
@@ -72,4 +73,20 @@ async fn a_worker_stopped_past_its_lease_and_woken_is_refused_and_breaks_no_orde
     all_done(&database).await;
     check_order(&topic.consume(5_100).await);
     assert_eq!(count(&database, "DISPATCHED").await, 5_100);
+}
+
+/// Each of them was given back for ever, because the others, given back beside it, were not written down yet.
+#[tokio::test]
+async fn rows_that_were_lost_with_two_workers_are_sent_alone_with_the_shortest_lease_too() {
+    let (database, topic) = (Database::new().await, Topic::new().await);
+    database.control_clock().await;
+    let setup = Setup::kafka(&database, &topic).await.and("[relay]\nlease_seconds = 10\n");
+    enqueue(&database.connect().await, "kafka", 3, 3).await;
+    for _ in 0..2 {
+        assert_eq!(setup.doomed("handed_over").ended().await.signal(), Some(9));
+        database.advance(Duration::from_secs(20)).await;
+    }
+    let heir = setup.run();
+    all_done(&database).await;
+    heir.logged_times("it is sent alone", 3).await;
 }

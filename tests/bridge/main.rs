@@ -15,6 +15,7 @@ mod exactly_once;
 mod leaks;
 mod letter_room;
 mod metrics;
+mod other_schema;
 mod outages;
 mod policy_change;
 mod pooler;

@@ -43,8 +43,7 @@ impl Setup {
 
     /// A worker that dies when it reaches this place.
     pub(crate) fn doomed(&self, place: &str) -> Bridge {
-        let environment = vec![("TRESTLE_FAILPOINT".to_owned(), place.to_owned())];
-        Self { url: self.url.clone(), toml: self.toml.clone(), environment }.run()
+        self.clone().env("TRESTLE_FAILPOINT", place).run()
     }
 
     /// The same, but with another word in its configuration.
@@ -127,6 +126,10 @@ impl Bridge {
         let status = std::fs::read_to_string(path).expect("its status");
         let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("its peak");
         peak.trim().trim_end_matches(" kB").parse::<usize>().expect("a number") / 1_024
+    }
+
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.try_wait().expect("its status").is_some()
     }
 
     /// Waits until it has ended.

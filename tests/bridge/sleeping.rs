@@ -39,6 +39,19 @@ async fn two_sleeping_bridges_leave_each_other_wakeable() {
     }
 }
 
+/// Nobody else notices: the session only holds a lock.
+#[tokio::test]
+async fn a_key_that_went_with_its_session_is_taken_again() {
+    const KILL: &str = "SELECT count(*) > 0 FROM (SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ExclusiveLock' \
+        AND granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())) AS killed";
+    let (database, topic) = (Database::new().await, Topic::new().await);
+    let _bridge = Setup::kafka(&database, &topic).await.and("[relay]\npoll_ms = 3600000\n").run();
+    wait_for(&database, KILL).await;
+    wait_for(&database, ASLEEP).await;
+    enqueue(&database.connect().await, "kafka", 1, 1).await;
+    all_done(&database).await;
+}
+
 #[tokio::test]
 async fn polling_alone_finds_the_work() {
     let (database, topic) = (Database::new().await, Topic::new().await);

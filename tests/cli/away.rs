@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use tokio_postgres::Client;
 
 use crate::operator::COMMANDS;
-use crate::scene::{busy, fail, failed_id, open};
+use crate::scene::{busy, fail, failed_id, open, run};
 use crate::support::Database;
 use crate::support::proxy::{Mode, Proxy};
 
@@ -52,11 +52,12 @@ fn cut(proxy: &Proxy) {
     proxy.cut();
 }
 
+const WAITS: &str = "SELECT EXISTS (SELECT FROM pg_stat_activity \
+    WHERE datname = current_database() AND wait_event_type = 'Lock')";
+
 /// Each command gets as far as its first look at the outbox, which somebody has locked.
 #[tokio::test]
 async fn every_command_says_that_the_database_went_away() {
-    const WAITS: &str = "SELECT EXISTS (SELECT FROM pg_stat_activity \
-        WHERE datname = current_database() AND wait_event_type = 'Lock')";
     const END: &str = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
         WHERE datname = current_database() AND wait_event_type = 'Lock'";
     let (database, client) = busy().await;
@@ -83,6 +84,62 @@ async fn every_command_says_that_the_database_went_away() {
     assert_eq!(open(&client).await, before);
     let acts = "SELECT count(*) FROM outbox.payment_outbox_events WHERE actor = 'ann'";
     assert_eq!(client.query_one(acts, &[]).await.unwrap().get::<_, i64>(0), 0);
+}
+
+/// What was found until then is shown, and what happened last.
+fn doctors_report(mut child: Child) -> Vec<serde_json::Value> {
+    let mut shown = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut shown).unwrap();
+    assert!(failed(child).contains("1 of the checks failed"));
+    let mut shown: serde_json::Value = serde_json::from_str(&shown).expect("one JSON document");
+    let checks = shown["checks"].as_array_mut().unwrap();
+    let later = checks.iter().position(|check| check["check"] == "admin.listen").unwrap();
+    assert!(checks[..later].iter().any(|check| check["check"] == "database clock"), "{checks:?}");
+    checks.drain(..later).collect()
+}
+
+#[tokio::test]
+async fn the_doctor_says_that_the_database_went_away_or_fell_silent() {
+    let (database, proxy) = (Database::new().await, Proxy::to_postgres());
+    let client = database.connect().await;
+    let owner = database.connect().await;
+    owner.batch_execute(EVERYTHING).await.unwrap();
+    // A bridge's login, whose rights are no failure.
+    let url = database.url_as("symphony_executor").await;
+    let silent = start(&url, &["doctor", "--json"]);
+    let gone = start(&proxy.instead_in(&url), &["doctor", "--json"]);
+    let both = "SELECT count(*) = 2 FROM pg_stat_activity \
+        WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    until(&client, both).await;
+    cut(&proxy);
+    for (child, words, mend) in
+        [(gone, LOST, "start the server"), (silent, "did not answer within", "pg_blocking_pids")]
+    {
+        let checks = tokio::task::spawn_blocking(move || doctors_report(child)).await.unwrap();
+        let last = checks.last().unwrap();
+        assert_eq!((&last["check"], &last["verdict"]), (&"database".into(), &"fail".into()));
+        assert!(last["found"].as_str().unwrap().contains(words), "{last}");
+        assert!(last["mend"].as_str().unwrap().contains(mend), "{last}");
+    }
+}
+
+#[tokio::test]
+async fn an_enqueue_whose_answer_got_lost_can_be_repeated() {
+    let (database, proxy) = (Database::new().await, Proxy::to_postgres());
+    let (client, owner) = (database.connect().await, database.connect().await);
+    let row = ["--instruction=i", "--participant=p", "--key=k", "--rail=kafka", "--payload={}"];
+    let enqueue = [["enqueue"].as_slice(), &row].concat();
+    owner.batch_execute(EVERYTHING).await.unwrap();
+    let child = start(&proxy.instead_in(&database.url()), &enqueue);
+    until(&client, WAITS).await;
+    cut(&proxy);
+    let message = tokio::task::spawn_blocking(move || failed(child)).await.unwrap();
+    assert!(message.contains("run the same command again"), "{message}");
+    assert!(message.contains(LOST), "{message}");
+    owner.batch_execute("ROLLBACK").await.unwrap();
+    run(&database.url(), &enqueue, 0);
+    let rows = "SELECT count(*) FROM outbox.payment_outbox_pending";
+    assert_eq!(client.query_one(rows, &[]).await.unwrap().get::<_, i64>(0), 1);
 }
 
 #[tokio::test]

@@ -22,6 +22,7 @@ async fn a_bridge_in_good_health_has_no_failure() {
         "database listen",
         "rights enough",
         "rights not too many",
+        "outbox version",
         "outbox partitions",
         "outbox policies",
         "rails.kafka brokers",
@@ -107,6 +108,78 @@ async fn an_outbox_that_is_missing_older_or_newer_is_told() {
         assert_eq!(findings.failed(), ["outbox version"]);
         assert!(findings.mend("outbox version").starts_with(mend));
     }
+}
+
+#[tokio::test]
+async fn a_bridge_is_told_the_version_of_its_outbox_and_works_with_a_newer_one() {
+    let database = Database::new().await;
+    let client = database.connect().await;
+    let patient = Patient::new(&database.url_as("symphony_executor").await);
+    assert_eq!(
+        patient.examined(0).found("outbox version"),
+        concat!("that of trestle ", env!("CARGO_PKG_VERSION"))
+    );
+    let made_by = async |version: &str| {
+        let change = "UPDATE outbox.schema_code SET fingerprint = 'x', trestle_version = $1";
+        client.execute(change, &[&version]).await.unwrap();
+    };
+    made_by("99.1.2").await;
+    let findings = patient.examined(0);
+    assert_eq!(findings.verdict("outbox version"), "warn");
+    assert!(findings.found("outbox version").contains("that of trestle 99.1.2 (migration "));
+    assert_eq!(findings.mend("outbox version"), "use trestle 99.1.2 or newer");
+    made_by("0.0.1").await;
+    let findings = patient.examined(1);
+    assert_eq!(findings.failed(), ["outbox version"]);
+    assert!(findings.found("outbox version").contains("that of trestle 0.0.1 (migration "));
+    assert!(findings.mend("outbox version").starts_with("trestle migrate"));
+    client.batch_execute("DROP FUNCTION outbox.outbox_schema_version()").await.unwrap();
+    assert_eq!(patient.examined(1).found("outbox version"), "too old to tell its version");
+}
+
+/// The doctor's questions find a clock that goes an hour ahead.
+async fn put_an_hour_ahead(database: &Database) {
+    let later = format!(
+        "CREATE SCHEMA later; GRANT USAGE ON SCHEMA later TO PUBLIC; \
+         CREATE FUNCTION later.clock_timestamp() RETURNS timestamptz \
+           RETURN pg_catalog.clock_timestamp() + interval '1 hour'; \
+         ALTER DATABASE {} SET search_path = later, pg_catalog",
+        database.name()
+    );
+    database.connect().await.batch_execute(&later).await.unwrap();
+}
+
+#[tokio::test]
+async fn transactions_that_are_left_open_are_ended_by_the_lines_that_are_shown() {
+    const CHECK: &str = "database transactions";
+    let database = Database::new().await;
+    put_an_hour_ahead(&database).await;
+    let admin = database.connect().await;
+    let patient = Patient::new(&database.url_as("symphony_executor").await);
+    // Its own connection is not an old one, and what it may not see it does not deny.
+    let stranger = database.connect().await;
+    stranger.batch_execute("BEGIN; SELECT pg_current_xact_id()").await.unwrap();
+    let findings = patient.examined(1);
+    assert_eq!(findings.failed(), ["database clock"]);
+    assert!(findings.found(CHECK).contains("none that this user may see"));
+    let of_all = Patient::new(&database.url()).examined(1);
+    assert!(of_all.found(CHECK).starts_with("transaction of "), "{}", of_all.found(CHECK));
+
+    let gid = format!("forgotten-{}", database.name());
+    let prepare = format!("BEGIN; SELECT pg_current_xact_id(); PREPARE TRANSACTION '{gid}'");
+    admin.batch_execute(&prepare).await.unwrap();
+    let own = database.connect_as("symphony_executor").await;
+    own.batch_execute("BEGIN; SELECT pg_current_xact_id()").await.unwrap();
+    for told in [
+        format!("prepared transaction '{gid}' has been open for 60 min"),
+        "transaction of test_login_symphony_executor (process ".to_owned(),
+    ] {
+        let findings = patient.examined(1);
+        assert_eq!(findings.verdict(CHECK), "warn");
+        assert!(findings.found(CHECK).starts_with(&told), "{}", findings.found(CHECK));
+        admin.batch_execute(findings.mend(CHECK)).await.unwrap();
+    }
+    assert_eq!(patient.examined(1).verdict(CHECK), "ok");
 }
 
 #[tokio::test]

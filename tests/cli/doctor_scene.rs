@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::scene::{assert_fits, run};
+use crate::scene::{Run, assert_fits, run, run_at_all};
 use crate::support::{Database, Topic};
 
 /// A configuration: where the database is, and the file.
@@ -39,19 +39,21 @@ impl Patient {
         self
     }
 
-    /// It must end with `code`: as a table and as JSON.
+    /// It must end with `code`.
     pub(crate) fn examined(&self, code: i32) -> Findings {
         let file = tempfile::NamedTempFile::with_suffix(".toml").unwrap();
         std::fs::write(file.path(), &self.toml).unwrap();
         let file = file.path().to_str().unwrap();
-        let shown = run(&self.url, &["--config", file, "doctor", "--json"], code);
-        let document: Value = serde_json::from_str(&shown.stdout).expect("one JSON document");
-        assert_eq!(document["version"], 1);
-        assert_eq!(document["healthy"], code == 0, "{document}");
-        for secret in ["hunter2", "only-for-tests"] {
-            assert!(!shown.stdout.contains(secret), "{}", shown.stdout);
-        }
-        Findings(document["checks"].as_array().unwrap().clone())
+        Findings::read(&run(&self.url, &["--config", file, "doctor", "--json"], code), code)
+    }
+
+    /// It ends with 0 or 1, as it finds.
+    pub(crate) fn examined_at_all(&self) -> Findings {
+        let file = tempfile::NamedTempFile::with_suffix(".toml").unwrap();
+        std::fs::write(file.path(), &self.toml).unwrap();
+        let file = file.path().to_str().unwrap();
+        let (shown, code) = run_at_all(&self.url, &["--config", file, "doctor", "--json"]);
+        Findings::read(&shown, code)
     }
 
     /// What a person sees.
@@ -66,6 +68,20 @@ impl Patient {
 }
 
 impl Findings {
+    fn read(shown: &Run, code: i32) -> Self {
+        let document: Value = serde_json::from_str(&shown.stdout).expect("one JSON document");
+        assert_eq!(document["version"], 1);
+        assert_eq!(document["healthy"], code == 0, "{document}");
+        for secret in ["hunter2", "only-for-tests"] {
+            assert!(!shown.stdout.contains(secret), "{}", shown.stdout);
+        }
+        Self(document["checks"].as_array().unwrap().clone())
+    }
+
+    pub(crate) fn has(&self, check: &str) -> bool {
+        self.0.iter().any(|one| one["check"] == check)
+    }
+
     /// All that were found by a check, the worst first.
     fn of(&self, check: &str) -> Vec<&Value> {
         let mut found: Vec<&Value> = self.0.iter().filter(|one| one["check"] == check).collect();

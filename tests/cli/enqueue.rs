@@ -123,6 +123,29 @@ async fn another_payload_under_a_used_key_fails_without_showing_either() {
 }
 
 #[tokio::test]
+async fn what_the_database_refuses_is_said_of_the_flag_and_is_wrong_use() {
+    let database = Database::new().await;
+    let (long, ok) = ("x".repeat(2_000), ["--payload", "{}"]);
+    for (flag, value, words) in [
+        ("--rail", "Kafka", "--rail 'Kafka' is not a rail name"),
+        ("--rail", "dlq", "--rail 'dlq' is reserved"),
+        ("--participant", "", "--participant"),
+        ("--key", &long, "--key"),
+        ("--payload", "[1]", "--payload must be a JSON object, not array"),
+        ("--headers", "{\"a\": 1}", "--headers"),
+    ] {
+        let mut arguments = with(&ok);
+        match arguments.iter().position(|argument| *argument == flag) {
+            Some(place) => arguments[place + 1] = value,
+            None => arguments.extend([flag, value]),
+        }
+        let run = trestle(&database.url(), &arguments).assert().code(2);
+        let message = String::from_utf8_lossy(&run.get_output().stderr).into_owned();
+        assert!(message.contains(words) && !message.contains(" p_"), "{flag}: {message}");
+    }
+}
+
+#[tokio::test]
 async fn a_member_of_the_ingest_role_may_enqueue() {
     let database = Database::new().await;
     let url = database.url_as("symphony_ingest").await;

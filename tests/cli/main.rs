@@ -10,6 +10,8 @@ mod configuration;
 mod dlq;
 mod dlq_replay;
 mod doctor;
+mod doctor_acls;
+mod doctor_exactly_once;
 mod doctor_rails;
 mod doctor_scene;
 mod enqueue;

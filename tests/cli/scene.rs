@@ -14,13 +14,20 @@ pub(crate) struct Run {
 
 /// Runs a command that must end with `code`.
 pub(crate) fn run(url: &str, arguments: &[&str], code: i32) -> Run {
-    let run = trestle(url, arguments).env("USER", "ann").assert().code(code);
+    let (run, ended) = run_at_all(url, arguments);
+    assert_eq!(ended, code, "{arguments:?}: {}{}", run.stdout, run.stderr);
+    run
+}
+
+/// Runs a command, and says how it ended.
+pub(crate) fn run_at_all(url: &str, arguments: &[&str]) -> (Run, i32) {
+    let output = trestle(url, arguments).env("USER", "ann").output().unwrap();
     let run = Run {
-        stdout: String::from_utf8_lossy(&run.get_output().stdout).into_owned(),
-        stderr: String::from_utf8_lossy(&run.get_output().stderr).into_owned(),
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
     };
     assert!(!run.stdout.contains('\u{1b}'), "colour: {}", run.stdout);
-    run
+    (run, output.status.code().expect("it ended by itself"))
 }
 
 /// The JSON document that a command prints.

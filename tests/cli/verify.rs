@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::scene::run;
+use crate::support::Topic;
 use crate::verify_scene::{Row, Scene, record};
 
 /// How many of each kind: missing, duplicate, out of order, foreign, misplaced.
@@ -52,6 +53,50 @@ async fn dead_letters_have_a_topic_of_their_own() {
         assert_eq!((&report["records"], &report["rows"]), (&json!(2), &json!(2)));
     }
     assert_eq!(scene.report(&[], 0).await["rows"], 1);
+}
+
+/// There may be any number of them: the ledger knows which were used.
+#[tokio::test]
+async fn topics_of_tenants_are_those_that_the_ledger_names() {
+    let scene = Scene::new().await;
+    let tenants = [Uuid::new_v4(), Uuid::new_v4()];
+    let mut topics = tenants.map(|tenant| Topic::called(&format!("pay.{tenant}")));
+    for topic in &mut topics {
+        topic.make(2).await;
+    }
+    std::fs::write(
+        scene.file(),
+        "[rails.kafka]\nkind = \"kafka\"\ntopic = \"pay.{tenant}\"\nschema = \"any\"\n",
+    )
+    .unwrap();
+    for (tenant, instruction) in [(0, "a"), (1, "b"), (1, "c")] {
+        let call = "SELECT outbox.enqueue_payment_outbox($1, $2, 'k', 'kafka', '{}', '{}', $3)";
+        let participant = format!("p{tenant}");
+        scene.client.execute(call, &[&instruction, &participant, &tenants[tenant]]).await.unwrap();
+    }
+    scene.deliver(&[]).await;
+    let mut expected = tenants.map(|tenant| format!("pay.{tenant}"));
+    expected.sort_unstable();
+    let report = scene.report(&[], 0).await;
+    let read: Vec<&str> =
+        report["topics"].as_array().unwrap().iter().map(|t| t["topic"].as_str().unwrap()).collect();
+    assert_eq!(read, expected);
+    let rows = |report: &Value| {
+        report["topics"][0]["rows"].as_u64().unwrap()
+            + report["topics"][1]["rows"].as_u64().unwrap()
+    };
+    assert_eq!(rows(&report), 3);
+
+    topics[1].produce(&[("mallory", "x")]).await;
+    let report = scene.report(&[], 1).await;
+    let agrees = |n: usize| report["topics"][n]["agrees"].as_bool().unwrap();
+    assert_eq!([agrees(0), agrees(1)], [0, 1].map(|n| expected[n] != topics[1].name()));
+    let shown = run(&scene.database.url(), &["--config", &scene.file(), "verify"], 1).stdout;
+    for topic in &topics {
+        assert_eq!(shown.matches(&format!("Topic {}: ", topic.name())).count(), 1, "{shown}");
+    }
+    // One of them alone.
+    assert_eq!(scene.report(&["--topic", topics[0].name()], 0).await["rows"], 1);
 }
 
 #[tokio::test]

@@ -1,10 +1,12 @@
 //! `trestle verify` where something is not as it should be.
 
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
-use crate::scene::run;
+use crate::scene::{run, run_at_all};
+use crate::support::acls::carry_out;
 use crate::support::proxy::{Mode, Proxy};
-use crate::support::{Database, trestle};
+use crate::support::{Database, PAUPER, SecuredKafka, Topic, trestle};
 use crate::verify_scene::Scene;
 
 #[tokio::test]
@@ -27,8 +29,8 @@ async fn a_topic_or_a_rail_that_is_not_there_is_named() {
     scene.configure("[rails.other]\nkind = \"kafka\"\ntopic = \"pay.{tenant}\"\n");
     let message = scene.verify(&[], 2).await.stderr;
     assert!(message.contains("--rail is needed: there are kafka, other"), "{message}");
-    let message = scene.verify(&["--rail", "other"], 2).await.stderr;
-    assert!(message.contains("--topic is needed"), "{message}");
+    let message = scene.verify(&["--rail", "other"], 1).await.stderr;
+    assert!(message.contains("names no topic to which a row of it was delivered"), "{message}");
     let message = run(&scene.database.url(), &["verify"], 2).stderr;
     assert!(message.contains("no Kafka rail is configured"), "{message}");
 }
@@ -56,6 +58,35 @@ async fn a_broker_that_cannot_be_reached_is_a_failure_with_its_reason() {
     let message = scene.verify(&[], 1).await.stderr;
     assert!(message.contains("at 127.0.0.1:1 cannot be read: KAFKA_TRANSPORT"), "{message}");
     assert!(message.contains("Connection refused"), "{message}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_reads_needs_read_on_the_topic_and_no_group() {
+    let kafka = SecuredKafka::shared().await;
+    let scene = Scene::of(Topic::on(&kafka.open()).await).await;
+    scene.configure(&format!("brokers = \"{}\"\n", kafka.open()));
+    scene.deliver(&["alice"]).await;
+    let access = kafka.by_password("SCRAM-SHA-512").with("sasl.username", PAUPER);
+    scene.configure(&format!("brokers = \"{}\"\n{}", access.brokers, access.toml()));
+    let message = scene.verify(&[], 1).await.stderr;
+    assert!(message.contains("KAFKA_TOPIC_AUTHORIZATION_FAILED"), "{message}");
+    assert!(!message.contains("hunter2"), "{message}");
+    let line = format!(
+        "kafka-acls.sh --bootstrap-server b --add --allow-principal User:… --operation Read --topic {}",
+        scene.topic.name()
+    );
+    let brokers = kafka.open();
+    tokio::task::spawn_blocking(move || carry_out(&line, PAUPER, &brokers)).await.unwrap();
+    // The broker takes notice in a moment.
+    let url = scene.database.url_as("symphony_auditor").await;
+    let patience = Instant::now() + Duration::from_secs(30);
+    loop {
+        let (run, code) = run_at_all(&url, &["--config", &scene.file(), "verify"]);
+        if code == 0 {
+            break assert!(run.stdout.contains("Each is there once, in order."), "{}", run.stdout);
+        }
+        assert!(Instant::now() < patience, "{}", run.stderr);
+    }
 }
 
 #[tokio::test]

@@ -28,7 +28,11 @@ impl Scene {
     }
 
     pub(crate) async fn with_partitions(partitions: i32) -> Self {
-        let (database, topic) = (Database::new().await, Topic::with_partitions(partitions).await);
+        Self::of(Topic::with_partitions(partitions).await).await
+    }
+
+    pub(crate) async fn of(topic: Topic) -> Self {
+        let database = Database::new().await;
         let client = database.connect().await;
         let scene = Self { database, client, topic, folder: tempfile::tempdir().unwrap() };
         scene.configure("");

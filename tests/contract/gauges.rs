@@ -126,6 +126,33 @@ async fn a_lane_is_unroutable_while_no_live_worker_runs_its_rail_for_its_tenant(
     assert_eq!(unroutable().await, 2, "nobody is live any more");
 }
 
+/// Its lanes are leased and never due: nothing else would tell.
+#[tokio::test]
+async fn a_lane_in_a_batch_is_unroutable_while_no_live_worker_runs_its_rail() {
+    let database = Database::new().await;
+    database.control_clock().await;
+    let client = database.connect().await;
+    set_policies(&client, r#"{"eos": {"delivery": "exactly_once", "shards": 1}}"#).await.unwrap();
+    note(&client, "owner", "eos", "NULL").await;
+    for participant in ["alice", "bob"] {
+        enqueue(&client, participant, "eos").await;
+    }
+    run(&client, "SELECT outbox.lease_outbox_shards('owner', 'eos', 60)").await;
+    run(&client, "SELECT outbox.reconcile_outbox_shard('owner', 'eos', 0::smallint, 1, 0, '{}', '{}', '{}', '{}', '{}', '{}', NULL, '{}')").await;
+    let batch = "SELECT count(*) FROM outbox.claim_outbox_batch(10, 'owner', 60, '{eos}', NULL, NULL, '{0}', '{1}', '{}', '{0}')";
+    assert_eq!(count(&client, batch).await, 2);
+    let unroutable =
+        async || sample(&database, &client).await["unroutable_lanes"].as_i64().unwrap();
+    assert_eq!(unroutable().await, 0);
+    database.advance(Duration::from_secs(31)).await;
+    assert_eq!(unroutable().await, 2, "its owner is gone");
+    note(&client, "other rail", "ach", "NULL").await;
+    note(&client, "one tenant", "eos", &format!("'{TENANT}'")).await;
+    assert_eq!(unroutable().await, 2, "neither can own the shard");
+    note(&client, "heir", "eos", "NULL").await;
+    assert_eq!(unroutable().await, 0);
+}
+
 /// One sampler, whoever it is: the others read what it has found, and do not wait for it.
 #[tokio::test]
 async fn one_worker_samples_and_the_others_read() {

@@ -44,7 +44,7 @@ const MAY_READ: [(&str, &[&str]); 23] = [
 /// What the migrations' own bookkeeping, made outside of these files, adds to the list.
 const HISTORY: (&str, &[&str]) = ("schema_history", &["operator"]);
 
-const MAY_CALL: [(&str, &str); 41] = [
+const MAY_CALL: [(&str, &str); 46] = [
     ("enqueue_payment_outbox", "ingest"),
     ("enqueue_payment_outbox_batch", "ingest"),
     ("put_contact_identity", "ingest"),
@@ -65,6 +65,7 @@ const MAY_CALL: [(&str, &str); 41] = [
     ("lease_outbox_shards", "executor"),
     ("outbox_shard_stand", "executor"),
     ("note_shard_offsets", "executor"),
+    ("renew_shard_offsets", "executor"),
     ("reconcile_outbox_shard", "executor"),
     ("release_outbox_shard", "executor"),
     ("halt_outbox_shard", "executor"),
@@ -77,6 +78,10 @@ const MAY_CALL: [(&str, &str); 41] = [
     ("set_rail_policies", "operator"),
     ("set_outbox_settings", "operator"),
     ("preview_replay", "operator"),
+    ("outbox_schema_version", "executor"),
+    ("outbox_schema_version", "operator"),
+    ("outbox_schema_version", "readonly"),
+    ("outbox_schema_version", "auditor"),
     ("outbox_gauges", "operator"),
     ("outbox_gauges", "readonly"),
     ("outbox_gauges", "auditor"),

@@ -79,6 +79,7 @@ fn calls(scene: &Scene) -> Vec<(&'static str, String)> {
         ("repair_expired_leases", "10, 'worker'".to_owned()),
         ("run_outbox_upkeep", String::new()),
         ("outbox_gauges", String::new()),
+        ("outbox_schema_version", String::new()),
         ("sample_outbox_gauges", String::new()),
         ("waiting_rails", "'{kafka}'".to_owned()),
         ("wake_up_key", String::new()),
@@ -89,9 +90,11 @@ fn calls(scene: &Scene) -> Vec<(&'static str, String)> {
         ("lease_outbox_shards", "'worker', 'eos', 60".to_owned()),
         ("outbox_shard_stand", "'worker', 'eos', 0::smallint, 1".to_owned()),
         ("note_shard_offsets", "'worker', 'eos', 0::smallint, 1, '{}'".to_owned()),
+        ("renew_shard_offsets", "'worker', 'eos', 0::smallint, 1, 0, '{}'".to_owned()),
         (
             "reconcile_outbox_shard",
-            "'worker', 'eos', 0::smallint, 1, '{}', '{}', '{}', '{}', '{}', NULL, '{}'".to_owned(),
+            "'worker', 'eos', 0::smallint, 1, 0, '{}', '{}', '{}', '{}', '{}', '{}', NULL, '{}'"
+                .to_owned(),
         ),
         ("release_outbox_shard", "'worker', 'eos', 1::smallint, 1".to_owned()),
         ("halt_outbox_shard", "'worker', 'eos', 2::smallint, 1, 'why'".to_owned()),

@@ -8,7 +8,7 @@ use super::steps::{count, run};
 use super::support::Database;
 
 /// A rail with two shards, forty rows in ten lanes, and a worker that owns both shards and is ready.
-async fn owned(database: &Database) -> Client {
+pub(crate) async fn owned(database: &Database) -> Client {
     let client = database.connect().await;
     policies(&client, "exactly_once", 2).await.unwrap();
     enqueue(&client, 40).await;
@@ -34,7 +34,7 @@ async fn policies(
     client.batch_execute(&set).await
 }
 
-async fn enqueue(client: &Client, rows: i32) {
+pub(crate) async fn enqueue(client: &Client, rows: i32) {
     let many = format!(
         "SELECT count((outbox.enqueue_payment_outbox(gen_random_uuid()::text, 'p' || g % 10, 'k', 'eos', '{{}}')).outbox_id) \
          FROM generate_series(1, {rows}) AS g"
@@ -42,7 +42,7 @@ async fn enqueue(client: &Client, rows: i32) {
     run(client, &many).await;
 }
 
-/// Says what was found of a shard: these rows, and what the register has as `(batch, rows)`.
+/// Says what was found of a shard since its stand: these rows, and what the register has as `(batch, rows)`.
 async fn reconcile(
     client: &Client,
     worker: &str,
@@ -53,22 +53,29 @@ async fn reconcile(
 ) -> Result<(i32, i32, Option<String>), tokio_postgres::Error> {
     let (batches, rows) = register.split_once(',').unwrap_or_default();
     let call = format!(
-        "SELECT recovered, requeued, halted_reason FROM outbox.reconcile_outbox_shard('{worker}', 'eos', {shard}::smallint, {epoch}, \
+        "SELECT d.recovered, d.requeued, d.halted_reason FROM outbox.payment_outbox_shards AS s, outbox.reconcile_outbox_shard('{worker}', 'eos', {shard}::smallint, {epoch}, s.batch, s.offsets, \
          $1::uuid[], array_fill(1::bigint, ARRAY[cardinality($1)]), array_fill('t/0@7'::text, ARRAY[cardinality($1)]), \
-         '{{{batches}}}', '{{{rows}}}', NULLIF('{batches}', '')::bigint, '{{\"t\": {{\"0\": 5}}}}')"
+         '{{{batches}}}', '{{{rows}}}', NULLIF('{batches}', '')::bigint, '{{\"t\": {{\"0\": 5}}}}') \
+         AS d WHERE s.rail_type = 'eos' AND s.shard = {shard}"
     );
     let row = client.query_one(&call, &[&found]).await?;
     Ok((row.get(0), row.get(1), row.get(2)))
 }
 
 /// Claims a batch for a shard: its rows, in lane order.
-async fn claim(client: &Client, worker: &str, shard: i16, epoch: i64) -> Vec<(Uuid, Uuid)> {
-    let call = "SELECT outbox_id, lease_token FROM outbox.claim_outbox_batch(1000, $1, 60, '{eos}', NULL, NULL, ARRAY[$2::int2], ARRAY[$3::int8])";
+pub(crate) async fn claim(
+    client: &Client,
+    worker: &str,
+    shard: i16,
+    epoch: i64,
+) -> Vec<(Uuid, Uuid)> {
+    let call = "SELECT outbox_id, lease_token FROM outbox.claim_outbox_batch(1000, $1, 60, '{eos}', NULL, NULL, ARRAY[$2::int2], ARRAY[$3::int8], '{}', \
+        ARRAY(SELECT s.batch FROM outbox.payment_outbox_shards AS s WHERE s.rail_type = 'eos' AND s.shard = $2))";
     let rows = client.query(call, &[&worker, &shard, &epoch]).await.unwrap();
     rows.iter().map(|row| (row.get(0), row.get(1))).collect()
 }
 
-async fn complete(client: &Client, worker: &str, rows: &[(Uuid, Uuid)]) -> i64 {
+pub(crate) async fn complete(client: &Client, worker: &str, rows: &[(Uuid, Uuid)]) -> i64 {
     let (ids, tokens): (Vec<Uuid>, Vec<Uuid>) = rows.iter().copied().unzip();
     let call = "SELECT count(*) FILTER (WHERE refusal IS NULL) FROM outbox.complete_outbox_batch($1, $2::uuid[], $3::uuid[], \
         array_fill('DISPATCHED'::outbox.outbox_attempt_state, ARRAY[cardinality($2::uuid[])]))";
@@ -76,7 +83,7 @@ async fn complete(client: &Client, worker: &str, rows: &[(Uuid, Uuid)]) -> i64 {
 }
 
 /// The lease of the owner has passed, and another takes over.
-async fn take_over(client: &Client) {
+pub(crate) async fn take_over(client: &Client) {
     run(client, "UPDATE outbox.payment_outbox_shards SET lease_expires_at = clock_timestamp() - interval '2 s'").await;
     run(client, "SELECT outbox.lease_outbox_shards('w2', 'eos', 60)").await;
 }
@@ -216,6 +223,55 @@ async fn where_register_and_topics_disagree_the_shard_waits_for_an_operator() {
         "SELECT outbox.resume_outbox_shard('eos', 0::smallint, 'ops', 'looked at the topic')::int8";
     assert_eq!(count(&client, resume).await, i64::try_from(rows.len()).unwrap());
     assert_eq!(code(&client.batch_execute(resume).await.unwrap_err()), "P7016");
+}
+
+/// Where there is no order each of them waits in a lane of its own from then on.
+#[tokio::test]
+async fn what_an_operator_lets_go_on_is_claimed_again_also_where_there_is_no_order() {
+    for ordering in ["strict", "none"] {
+        let database = Database::new().await;
+        let client = owned(&database).await;
+        let unordered = format!(
+            "SELECT outbox.set_rail_policies('{{\"eos\": {{\"delivery\": \"exactly_once\", \"shards\": 2, \"ordering\": \"{ordering}\"}}}}', 'ops', 'why')"
+        );
+        run(&client, &unordered).await;
+        let mut rows = ids(claim(&client, "w1", 0, 1).await);
+        let (_, _, halted) = reconcile(&client, "w1", 0, 1, &[], "1,3").await.unwrap();
+        assert!(halted.is_some());
+        run(
+            &client,
+            "SELECT outbox.resume_outbox_shard('eos', 0::smallint, 'ops', 'looked at the topic')",
+        )
+        .await;
+        run(&client, "SELECT outbox.lease_outbox_shards('w1', 'eos', 60)").await;
+        reconcile(&client, "w1", 0, 2, &[], "").await.unwrap();
+        run(&client, "UPDATE outbox.payment_outbox_pending SET next_attempt_at = created_at; \
+            UPDATE outbox.payment_outbox_turns SET due_at = clock_timestamp() WHERE worker_id IS NULL").await;
+        let mut again = ids(claim(&client, "w1", 0, 2).await);
+        rows.sort();
+        again.sort();
+        assert_eq!(again, rows, "{ordering}");
+    }
+}
+
+fn ids(rows: Vec<(Uuid, Uuid)>) -> Vec<Uuid> {
+    rows.into_iter().map(|(id, _)| id).collect()
+}
+
+#[tokio::test]
+async fn a_topic_that_is_gone_is_forgotten_when_nothing_was_under_way_in_it() {
+    let database = Database::new().await;
+    let client = owned(&database).await;
+    run(
+        &client,
+        "SELECT outbox.note_shard_offsets('w1', 'eos', 0::smallint, 1, '{\"gone\": {\"0\": 3}}')",
+    )
+    .await;
+    take_over(&client).await;
+    reconcile(&client, "w2", 0, 2, &[], "").await.unwrap();
+    let known = "SELECT array_agg(o.topic) FROM outbox.payment_outbox_shards AS s, jsonb_object_keys(s.offsets) AS o (topic) WHERE s.shard = 0";
+    let known: Vec<String> = client.query_one(known, &[]).await.unwrap().get(0);
+    assert_eq!(known, ["t"]);
 }
 
 #[tokio::test]

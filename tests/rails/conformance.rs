@@ -20,6 +20,11 @@ pub(crate) struct Arrival {
 /// A rail with a real receiver behind it, which takes everything until it is told otherwise. The
 /// rail's time-out is short, because a test waits for it.
 pub(crate) trait Harness {
+    /// Whether it delivers in batches, each as a whole or not at all. Then what is in doubt is left undecided:
+    /// nothing of it is visible, and nothing is written down, until the rail has found out. And behind a
+    /// row that is refused nothing of its lane is in the same batch.
+    const IN_BATCHES: bool = false;
+
     async fn start() -> Self;
 
     fn rail(&self) -> Arc<dyn Rail>;
@@ -109,8 +114,13 @@ pub(crate) async fn each_row_is_reported_once<H: Harness>() {
 
 pub(crate) async fn a_skipping_lane_goes_on_behind_a_refused_row<H: Harness>() {
     let (settled, arrived, expected) = refused_in_the_middle::<H>(Terms::default()).await;
-    assert_eq!(words(&settled), ["delivered", "refused", "delivered"]);
-    assert_eq!(arrived, [expected[0].clone(), expected[2].clone()]);
+    if H::IN_BATCHES {
+        assert_eq!(words(&settled), ["delivered", "refused", "released"], "for the next batch");
+        assert_eq!(arrived, expected[..1]);
+    } else {
+        assert_eq!(words(&settled), ["delivered", "refused", "delivered"]);
+        assert_eq!(arrived, [expected[0].clone(), expected[2].clone()]);
+    }
 }
 
 pub(crate) async fn a_halting_lane_stops_at_a_refused_row<H: Harness>() {
@@ -147,7 +157,7 @@ pub(crate) async fn a_hang_ends_in_time_and_in_doubt<H: Harness>() {
     let settled = deliver(&*rail, lanes::rows("anna", 3), Terms::default()).settled().await;
     let took = begin.elapsed();
     assert!(took <= rail.longest_send(), "{took:?}");
-    assert_eq!(words(&settled), ["in doubt"], "the database gives back the others");
+    assert_eq!(words(&settled), in_doubt::<H>(), "the database gives back the others");
 }
 
 pub(crate) async fn a_lost_answer_is_in_doubt<H: Harness>() {
@@ -156,8 +166,9 @@ pub(crate) async fn a_lost_answer_is_in_doubt<H: Harness>() {
     let rows = lanes::rows("anna", 3);
     let first = arrival(&rows[0]);
     let settled = deliver(&*harness.rail(), rows, Terms::default()).settled().await;
-    assert_eq!(words(&settled), ["in doubt"], "the database gives back the others");
-    assert_eq!(harness.arrived().await.first(), Some(&first), "it did arrive");
+    assert_eq!(words(&settled), in_doubt::<H>(), "the database gives back the others");
+    let visible = (!H::IN_BATCHES).then_some(&first);
+    assert_eq!(harness.arrived().await.first(), visible, "it did arrive");
 }
 
 pub(crate) async fn a_lease_that_is_too_short_sends_nothing<H: Harness>() {
@@ -186,7 +197,7 @@ pub(crate) async fn giving_up_reports_everything<H: Harness>() {
     rail.abandon().await;
     for lane in lanes {
         let settled = lane.settled().await;
-        assert_eq!(settled.len(), 3);
+        assert!(H::IN_BATCHES || settled.len() == 3, "{settled:?}");
         assert!(settled.iter().all(|settled| word(settled) != "delivered"), "{settled:?}");
     }
 }
@@ -220,6 +231,11 @@ pub(crate) async fn payload_and_secrets_stay_out_of_outcomes<H: Harness>() {
         }
     }
     assert!(!said.contains(MARK) && !said.contains("header-value"), "{said}");
+}
+
+/// What is settled of an ordered lane of which nobody can say what became of it.
+fn in_doubt<H: Harness>() -> &'static [&'static str] {
+    if H::IN_BATCHES { &[] } else { &["in doubt"] }
 }
 
 fn arrival(row: &Row) -> Arrival {

@@ -8,8 +8,9 @@ use trestle::delivery::{BreakerState, Row};
 use trestle::rails::kafka::KafkaRail;
 
 use super::kafka::{everything, rail, sequence};
-use super::kafka_lanes::{deliver, deliver_all, row, was_given_back};
-use super::support::{Access, PASSWORD, SecuredKafka, Topic};
+use super::kafka_lanes::{deliver, deliver_all, in_doubt, row, was_given_back};
+use super::support::acls::carry_out;
+use super::support::{Access, PASSWORD, PAUPER, SecuredKafka, Topic};
 
 /// Half of it is what a rail gives a broker to say anything at all: enough for one that turns us
 /// away.
@@ -32,6 +33,16 @@ async fn is_turned_away(what: &str, rail: &KafkaRail) {
     let breaker = Arc::clone(&sent.breaker);
     let settlements = sent.settlements().await;
     assert!(settlements.iter().all(was_given_back), "{what}: {settlements:?}");
+    assert_eq!(breaker.state(), BreakerState::Open, "{what}");
+}
+
+/// The rail is unavailable: every row is given back, or will be tried again without being counted.
+async fn waits(what: &str, rail: &KafkaRail) {
+    let sent = deliver(rail, rows(1..=20));
+    let breaker = Arc::clone(&sent.breaker);
+    for settlement in sent.settlements().await {
+        assert!(was_given_back(&settlement) || !in_doubt(&settlement).is_empty(), "{what}");
+    }
     assert_eq!(breaker.state(), BreakerState::Open, "{what}");
 }
 
@@ -132,5 +143,30 @@ async fn a_password_that_the_broker_learns_later_lets_the_same_rail_in() {
     let rail = open(&access, &topic, BRIEF);
     is_turned_away("unknown user", &rail).await;
     kafka.set_password("newcomer", PASSWORD).await;
+    all_arrive_in_order(&rail, &topic).await;
+}
+
+/// A user who is let in and may not write costs no row either: whether it may see the topic or not, and
+/// whether it may write anywhere else. What librdkafka had in its hands may count as sent.
+#[tokio::test]
+async fn a_right_that_the_user_is_given_later_lets_the_same_rail_in() {
+    let kafka = SecuredKafka::shared().await;
+    let access = kafka.by_password("SCRAM-SHA-512").with("sasl.username", PAUPER);
+    let (topic, other) = (Topic::on(&kafka.open()).await, Topic::on(&kafka.open()).await);
+    let give = async |operation: &str, topic: &Topic| {
+        let line = format!(
+            "kafka-acls.sh --bootstrap-server b --add --allow-principal User:… --operation {operation} --topic {}",
+            topic.name()
+        );
+        let brokers = kafka.open();
+        tokio::task::spawn_blocking(move || carry_out(&line, PAUPER, &brokers)).await.unwrap();
+    };
+    let rail = open(&access, &topic, BRIEF);
+    is_turned_away("no right", &rail).await;
+    give("Describe", &topic).await;
+    waits("may not write at all", &rail).await;
+    give("Write", &other).await;
+    waits("may write elsewhere", &rail).await;
+    give("Write", &topic).await;
     all_arrive_in_order(&rail, &topic).await;
 }

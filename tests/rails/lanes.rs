@@ -1,12 +1,12 @@
 //! Lanes for a rail to carry, and what it says of them.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use tokio::sync::mpsc;
 use trestle::delivery::{
-    Breaker, Lane, LaneTerms, Lease, Outcome, Row, Settled, Settlement, Slots,
+    Batch, Breaker, Lane, LaneTerms, Lease, Outcome, Row, Settled, Settlement, Slots,
 };
 use trestle::rails::Rail;
 use uuid::Uuid;
@@ -82,8 +82,22 @@ impl Terms {
 /// A lane that a rail has been given.
 pub(crate) struct Carried(mpsc::UnboundedReceiver<Settled>);
 
-/// Hands a lane to a rail.
-pub(crate) fn deliver(rail: &dyn Rail, rows: Vec<Row>, terms: Terms) -> Carried {
+/// The shard of every row, on a rail that delivers in batches.
+pub(crate) const SHARD: i16 = 0;
+static LAST_BATCH: AtomicI64 = AtomicI64::new(0);
+
+/// The number of the last batch of any rail.
+pub(crate) fn last_batch() -> i64 {
+    LAST_BATCH.load(Ordering::Relaxed)
+}
+
+/// Hands a lane to a rail; to one that delivers in batches, as a batch.
+pub(crate) fn deliver(rail: &dyn Rail, mut rows: Vec<Row>, terms: Terms) -> Carried {
+    if let Some(sharded) = rail.sharded() {
+        sharded.places();
+        let number = LAST_BATCH.fetch_add(1, Ordering::Relaxed) + 1;
+        rows.iter_mut().for_each(|row| row.batch = Some(Batch { shard: SHARD, number }));
+    }
     let (settled, receiver) = mpsc::unbounded_channel();
     let breaker = Arc::new(Breaker::new("test".into()));
     let terms = LaneTerms {
@@ -98,6 +112,9 @@ pub(crate) fn deliver(rail: &dyn Rail, rows: Vec<Row>, terms: Terms) -> Carried 
         settled,
     };
     rail.deliver(Arc::new(Lane::new(rows, terms)));
+    if let Some(sharded) = rail.sharded() {
+        sharded.seal();
+    }
     Carried(receiver)
 }
 

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that panics has failed")]
 
 mod conformance;
+mod exactly_once_harness;
 mod http;
 mod kafka;
 mod kafka_broken;
@@ -20,3 +21,4 @@ use conformance::conforms;
 
 conforms!(http_conforms, crate::http::HttpHarness);
 conforms!(kafka_conforms, crate::kafka_harness::KafkaHarness);
+conforms!(exactly_once_conforms, crate::exactly_once_harness::ExactlyOnceHarness);

@@ -11,6 +11,8 @@ const MAX_COPIES: u32 = 5;
 
 /// Dropped, with whoever is still connected to it, when the test ends.
 pub(crate) struct Database {
+    /// The server's maintenance database, from which this one is created and dropped.
+    server: Config,
     name: String,
 }
 
@@ -32,6 +34,15 @@ impl Database {
         panic!("{template} vanished {MAX_COPIES} times");
     }
 
+    /// With the outbox in it, on a server of the test's own.
+    pub(crate) async fn on(server: &Config) -> Self {
+        let database = Self::unmade_on(server.clone());
+        let create = format!("CREATE DATABASE {}", database.name);
+        server::open(server).await.batch_execute(&create).await.expect("a database");
+        template::migrate(&database.config()).await;
+        database
+    }
+
     /// Without anything in it.
     pub(crate) async fn empty() -> Self {
         let database = Self::unmade();
@@ -50,8 +61,30 @@ impl Database {
         twin
     }
 
+    /// Whoever is connected to it has to connect again.
+    pub(crate) async fn end_connections(&self) {
+        const END: &str =
+            "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = $1";
+        server::connect().await.query(END, &[&self.name]).await.expect("connections can be ended");
+    }
+
+    /// Another takes its place under its name, as if everything since it was copied had been lost.
+    pub(crate) async fn fail_over_to(&self, replica: &Self) {
+        self.end_connections().await;
+        let server = server::connect().await;
+        let (old, new, aside) = (&self.name, &replica.name, &format!("{}_lost", self.name));
+        for (from, to) in [(old, aside), (new, old), (aside, new)] {
+            let rename = format!("ALTER DATABASE {from} RENAME TO {to}");
+            server.batch_execute(&rename).await.expect("nobody is connected to it");
+        }
+    }
+
     fn unmade() -> Self {
-        Self { name: format!("trestle_test_{}", Uuid::new_v4().simple()) }
+        Self::unmade_on(server::config())
+    }
+
+    fn unmade_on(server: Config) -> Self {
+        Self { server, name: format!("trestle_test_{}", Uuid::new_v4().simple()) }
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -59,7 +92,9 @@ impl Database {
     }
 
     fn config(&self) -> Config {
-        server::database(&self.name)
+        let mut config = self.server.clone();
+        config.dbname(&self.name);
+        config
     }
 
     /// A connection string for the superuser.
@@ -90,7 +125,7 @@ impl Database {
     }
 
     async fn config_as(&self, role: &str) -> Config {
-        let user = login::member_of(role).await;
+        let user = login::member_of(&self.server, role).await;
         let mut config = self.config();
         config.user(&user).password(login::PASSWORD);
         config
@@ -109,8 +144,9 @@ async fn copy(server: &Client, template: &str, name: &str) -> Result<(), tokio_p
 impl Drop for Database {
     fn drop(&mut self) {
         let drop = format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", self.name);
+        let server = self.server.clone();
         server::block_on(async move {
-            if let Err(error) = server::connect().await.batch_execute(&drop).await {
+            if let Err(error) = server::open(&server).await.batch_execute(&drop).await {
                 eprintln!("cannot drop a test's database: {error}");
             }
         });

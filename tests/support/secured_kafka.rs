@@ -1,17 +1,18 @@
 //! A broker that lets nobody in without a password or a certificate: one for each test binary.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader};
-use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
+use std::process::Command;
 
 use tokio::sync::OnceCell;
 
+use super::lent::{KAFKA, Lent};
 use super::{Authority, Issued};
 
 /// The user who has [`PASSWORD`].
 pub(crate) const USER: &str = "bridge-hunter2";
+/// Has it too, and no right on anything.
+pub(crate) const PAUPER: &str = "pauper-hunter2";
 pub(crate) const PASSWORD: &str = "password-hunter2";
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/stack/kafka.sh");
 
@@ -19,10 +20,7 @@ static SHARED: OnceCell<SecuredKafka> = OnceCell::const_new();
 
 /// Its certificate is for 127.0.0.1 and no other name.
 pub(crate) struct SecuredKafka {
-    folder: PathBuf,
-    /// Holds our end of a pipe. It closes with this process, however that ends, and then the broker
-    /// goes, and its folder.
-    _lender: Child,
+    lent: Lent,
 }
 
 /// What gets a client in, or does not.
@@ -39,31 +37,17 @@ impl SecuredKafka {
     }
 
     fn start() -> Self {
-        let folder = tempfile::Builder::new().prefix("trestle-kafka-").tempdir().unwrap().keep();
-        write_credentials(&folder);
-        let mut lender = Command::new(SCRIPT)
-            .arg("lend")
-            .arg(&folder)
-            .arg("secured")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            // An interrupt at the terminal ends us; what cleans up behind us must survive it.
-            .process_group(0)
-            .spawn()
-            .unwrap();
-        let mut said = String::new();
-        BufReader::new(lender.stdout.take().unwrap()).read_line(&mut said).unwrap();
-        assert_eq!(said, "ready\n", "the broker did not start");
-        Self { folder, _lender: lender }
+        let (lent, _) = Lent::start(KAFKA, "secured", &[], write_credentials);
+        Self { lent }
     }
 
     /// A file that was written for the tests: `ca.pem`, `client.key`, `foreign-client.pem` ...
     pub(crate) fn file(&self, name: &str) -> String {
-        self.folder.join(name).to_str().unwrap().to_owned()
+        self.lent.folder().join(name).to_str().unwrap().to_owned()
     }
 
     fn address(&self, port_file: &str) -> String {
-        let port = std::fs::read_to_string(self.folder.join(port_file)).unwrap();
+        let port = std::fs::read_to_string(self.lent.folder().join(port_file)).unwrap();
         format!("127.0.0.1:{}", port.trim())
     }
 
@@ -94,7 +78,7 @@ impl SecuredKafka {
     /// Gives a user this password for SCRAM-SHA-512, also one that was not there before.
     pub(crate) async fn set_password(&self, user: &str, password: &str) {
         let mut command = Command::new(SCRIPT);
-        command.arg("password").arg(&self.folder).args([user, password]);
+        command.arg("password").arg(self.lent.folder()).args([user, password]);
         let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
         assert!(output.status.success(), "{output:?}");
     }
@@ -111,9 +95,10 @@ fn write_credentials(folder: &Path) {
         write(&format!("{prefix}client.pem"), &certificate.pem());
         write(&format!("{prefix}client.key"), &key.serialize_pem());
     }
-    let user =
-        |mechanism: &str| format!("SCRAM-SHA-{mechanism}=[name={USER},password={PASSWORD}]\n");
-    write("scram", &(user("256") + &user("512")));
+    let line =
+        |(user, mechanism)| format!("SCRAM-SHA-{mechanism}=[name={user},password={PASSWORD}]\n");
+    let users = [(USER, "256"), (USER, "512"), (PAUPER, "512")];
+    write("scram", &users.map(line).concat());
 }
 
 impl Access {

@@ -1,20 +1,17 @@
 //! PostgreSQL servers that are lent to a test binary: one that speaks TLS, and one that does not.
 
-use std::io::{BufRead, BufReader};
-use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
 
 use tokio::sync::OnceCell;
 use tokio_postgres::{Client, NoTls};
 
+use super::lent::{Lent, POSTGRES};
 use super::{Authority, Issued};
 
 /// A user who gets in by a certificate with this name, and by nothing else.
 pub(crate) const CERTIFIED: &str = "certified";
 /// The certificate of the one that speaks TLS is for this name alone, which is 127.0.0.1 everywhere.
 const NAME: &str = "localhost";
-const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/stack/postgres.sh");
 /// Whoever wants to may come without TLS too: the tests' own clients do.
 const HBA: &str = "hostssl all certified all cert\nhost all all all scram-sha-256\n";
 const USERS: &str = "CREATE ROLE certified LOGIN";
@@ -23,11 +20,8 @@ static SECURED: OnceCell<LentPostgres> = OnceCell::const_new();
 static OPEN: OnceCell<LentPostgres> = OnceCell::const_new();
 
 pub(crate) struct LentPostgres {
-    folder: PathBuf,
+    lent: Lent,
     port: u16,
-    /// Holds our end of a pipe. It closes with this process, however that ends, and then the server
-    /// goes, and its folder.
-    _lender: Child,
 }
 
 impl LentPostgres {
@@ -50,29 +44,14 @@ impl LentPostgres {
         tokio::task::spawn_blocking(move || Self::lend(kind)).await.expect("a server")
     }
 
-    fn lend(kind: &str) -> Self {
-        let prefix = format!("trestle-{kind}-");
-        let folder = tempfile::Builder::new().prefix(&prefix).tempdir().unwrap().keep();
-        write_credentials(&folder);
-        let mut lender = Command::new(SCRIPT)
-            .arg("lend")
-            .arg(&folder)
-            .arg(kind)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            // An interrupt at the terminal ends us; what cleans up behind us must survive it.
-            .process_group(0)
-            .spawn()
-            .unwrap();
-        let mut said = String::new();
-        BufReader::new(lender.stdout.take().unwrap()).read_line(&mut said).unwrap();
-        let port = said.trim().parse().expect("the server says its port");
-        Self { folder, port, _lender: lender }
+    fn lend(kind: &'static str) -> Self {
+        let (lent, port) = Lent::start(POSTGRES, kind, &[], write_credentials);
+        Self { lent, port: port.parse().expect("the server says its port") }
     }
 
     /// A file that was written for the tests: `ca.pem`, `client.key`, `foreign-client.pem` ...
     pub(crate) fn file(&self, name: &str) -> String {
-        self.folder.join(name).to_str().unwrap().to_owned()
+        self.lent.folder().join(name).to_str().unwrap().to_owned()
     }
 
     /// A connection string for the superuser, with the name that the certificate has.

@@ -1,6 +1,6 @@
 //! The PostgreSQL server that the tests run against.
 
-use tokio_postgres::config::Host;
+use tokio_postgres::config::{Host, TargetSessionAttrs};
 use tokio_postgres::{Client, Config, NoTls};
 
 /// The server that DATABASE_URL names, as the superuser that it names.
@@ -21,23 +21,25 @@ pub(crate) async fn open(config: &Config) -> Client {
     client
 }
 
-/// The same server, but another database.
-pub(crate) fn database(name: &str) -> Config {
-    let mut config = config();
-    config.dbname(name);
-    config
-}
-
 /// A connection string for a program that is started by a test.
 pub(crate) fn url(config: &Config) -> String {
     let quote = |text: &str| format!("'{}'", text.replace('\\', r"\\").replace('\'', r"\'"));
-    let host = match config.get_hosts().first() {
-        Some(Host::Tcp(name)) => name.clone(),
-        Some(Host::Unix(path)) => path.display().to_string(),
-        None => "localhost".to_owned(),
+    let name = |host: &Host| match host {
+        Host::Tcp(name) => name.clone(),
+        Host::Unix(path) => path.display().to_string(),
     };
-    let port = config.get_ports().first().copied().unwrap_or(5432);
-    let mut url = format!("host={} port={port}", quote(&host));
+    let mut hosts: Vec<String> = config.get_hosts().iter().map(name).collect();
+    let mut ports: Vec<String> = config.get_ports().iter().map(u16::to_string).collect();
+    if hosts.is_empty() {
+        hosts.push("localhost".to_owned());
+    }
+    if ports.is_empty() {
+        ports.push("5432".to_owned());
+    }
+    let mut url = format!("host={} port={}", quote(&hosts.join(",")), ports.join(","));
+    if config.get_target_session_attrs() == TargetSessionAttrs::ReadWrite {
+        url.push_str(" target_session_attrs=read-write");
+    }
     for (name, value) in [("user", config.get_user()), ("dbname", config.get_dbname())] {
         if let Some(value) = value {
             url.push_str(&format!(" {name}={}", quote(value)));

@@ -2,9 +2,9 @@
 //! migration much longer.
 
 use tokio::sync::OnceCell;
-use tokio_postgres::Client;
+use tokio_postgres::{Client, Config};
 use trestle::config::Secret;
-use trestle::store::{Store, migrate};
+use trestle::store::{Store, migrate as migrations};
 
 use super::server;
 
@@ -23,7 +23,7 @@ pub(crate) async fn name() -> String {
 /// Makes the template unless it is there. Also called when a copy finds it gone, because another
 /// checkout of this project dropped what it took for a leftover.
 pub(crate) async fn ensure() -> String {
-    let fingerprint = migrate::fingerprint_of_everything().expect("the SQL is embedded");
+    let fingerprint = migrations::fingerprint_of_everything().expect("the SQL is embedded");
     let name = format!("{PREFIX}{}", &fingerprint[..16]);
     let server = server::connect().await;
     server.execute("SELECT pg_advisory_lock($1)", &[&LOCK_KEY]).await.unwrap();
@@ -46,14 +46,18 @@ async fn build(server: &Client, name: &str) {
     let drop = format!("DROP DATABASE IF EXISTS {draft} WITH (FORCE)");
     server.batch_execute(&drop).await.unwrap();
     server.batch_execute(&format!("CREATE DATABASE {draft}")).await.unwrap();
-    let url = Secret::new(server::url(&server::database(&draft)));
-    let mut store = Store::connect(&url).await.expect("the draft accepts us");
-    store
-        .migrate()
-        .await
-        .unwrap_or_else(|error| panic!("the template cannot be migrated: {error}"));
+    let mut config = server::config();
+    let store = migrate(config.dbname(&draft)).await;
     drop_connection(server, store, &draft).await;
     server.batch_execute(&format!("ALTER DATABASE {draft} RENAME TO {name}")).await.unwrap();
+}
+
+/// Puts the outbox into an empty database.
+pub(super) async fn migrate(config: &Config) -> Store {
+    let url = Secret::new(server::url(config));
+    let mut store = Store::connect(&url).await.expect("the database accepts us");
+    store.migrate().await.unwrap_or_else(|error| panic!("it cannot be migrated: {error}"));
+    store
 }
 
 /// A database that somebody is connected to can be neither renamed nor copied.

@@ -61,7 +61,7 @@ impl Topic {
 
     /// With one partition, on another broker than the usual one.
     pub(crate) async fn on(brokers: &str) -> Self {
-        let mut topic = Self::unmade_on(brokers.to_owned());
+        let mut topic = Self::unmade_on(brokers);
         topic.make(1).await;
         topic
     }
@@ -69,15 +69,23 @@ impl Topic {
     /// A name that no topic has yet.
     pub(crate) fn unmade() -> Self {
         Self::unmade_on(
-            std::env::var("KAFKA_BROKERS").expect(
+            &std::env::var("KAFKA_BROKERS").expect(
                 "KAFKA_BROKERS is not set: run `make test`, which starts a broker and sets it",
             ),
         )
     }
 
-    fn unmade_on(brokers: String) -> Self {
+    /// The same, but with a name that the test needs.
+    pub(crate) fn called(name: &str) -> Self {
+        let mut topic = Self::unmade();
+        name.clone_into(&mut topic.name);
+        topic
+    }
+
+    /// The same, on another broker than the usual one.
+    pub(crate) fn unmade_on(brokers: &str) -> Self {
         let name = format!("trestle-test-{}", Uuid::new_v4().simple());
-        Self { brokers, name, partitions: 0 }
+        Self { brokers: brokers.to_owned(), name, partitions: 0 }
     }
 
     pub(crate) async fn make(&mut self, partitions: i32) {

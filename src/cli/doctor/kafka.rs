@@ -1,10 +1,11 @@
 //! Kafka rails: brokers, topics, replication, limits, and what we may.
 
+use super::acls::{Acls, WANTED};
 use super::check::Check;
 use crate::cli::CliError;
 use crate::config::{Config, KafkaRailConfig, RailConfig};
 use crate::rails::kafka::{
-    Cluster, TopicFacts, TopicSettings, Trouble, examine, known_topics, usual_topic,
+    Cluster, Operation, TopicFacts, TopicSettings, Trouble, examine, known_topics, usual_topic,
 };
 
 /// A consumer that was away for so long has lost records.
@@ -52,7 +53,8 @@ fn judge(
     let found = format!("{brokers}: {} brokers, {}", cluster.brokers, cluster.protocol);
     let mut checks = vec![Check::ok(format!("{prefix} brokers"), found)];
     checks.push(security(prefix, brokers, &cluster.protocol));
-    checks.push(admission(prefix, kafka, &cluster.admission));
+    let acls = Acls { prefix, brokers };
+    checks.push(acls.admission(&cluster.admission, &cluster.topics));
     let mut limit = cluster.message_bytes;
     for (topic, facts) in &cluster.topics {
         let purpose = match dead {
@@ -61,9 +63,10 @@ fn judge(
         };
         let name = format!("{prefix} topic {topic}");
         match facts {
-            Err(trouble) => checks.push(no_topic(&name, topic, brokers, trouble)),
+            Err(trouble) => checks.push(no_topic(&name, topic, &acls, trouble)),
             Ok(facts) => {
-                checks.extend(topic_checks(&name, topic, brokers, facts, limit, purpose));
+                checks.push(acls.on(topic, facts.allowed.as_deref()));
+                checks.extend(topic_checks(&name, topic, &acls, facts, limit, purpose));
                 let of_topic = facts.settings.as_ref().map(|settings| settings.max_message_bytes);
                 // What no topic takes needs no room among the dead letters either.
                 limit = limit.min(of_topic.unwrap_or(limit));
@@ -110,30 +113,11 @@ fn security(prefix: &str, brokers: &str, protocol: &str) -> Check {
     }
 }
 
-/// Whether it may write to a topic shows only when it writes; whether it may write at all, before.
-fn admission(prefix: &str, kafka: &KafkaRailConfig, admission: &Result<(), Trouble>) -> Check {
-    let name = format!("{prefix} rights");
-    let brokers = kafka.brokers.as_deref().unwrap_or_default();
-    match admission {
-        Ok(()) => Check::ok(name, "an idempotent producer is let in"),
-        Err(Trouble { code, words }) => Check::fail(
-            name,
-            format!("no idempotent producer is let in: {code}: {words}"),
-            format!(
-                "kafka-acls.sh --bootstrap-server {brokers} --add --allow-principal User:… \
-                 --operation Write --operation Describe --operation DescribeConfigs --topic …"
-            ),
-        ),
-    }
-}
-
-fn no_topic(name: &str, topic: &str, brokers: &str, trouble: &Trouble) -> Check {
+fn no_topic(name: &str, topic: &str, acls: &Acls<'_>, trouble: &Trouble) -> Check {
     let Trouble { code, words } = trouble;
+    let brokers = acls.brokers;
     let mend = match code.as_str() {
-        "KAFKA_TOPIC_AUTHORIZATION_FAILED" => format!(
-            "kafka-acls.sh --bootstrap-server {brokers} --add --allow-principal User:… --operation \
-             Write --operation Describe --operation DescribeConfigs --topic {topic}"
-        ),
+        "KAFKA_TOPIC_AUTHORIZATION_FAILED" => acls.add(&WANTED, &[topic]),
         _ => format!(
             "kafka-topics.sh --bootstrap-server {brokers} --create --topic {topic} --partitions 12 \
              --replication-factor 3 --config min.insync.replicas=2"
@@ -145,26 +129,18 @@ fn no_topic(name: &str, topic: &str, brokers: &str, trouble: &Trouble) -> Check 
 fn topic_checks(
     name: &str,
     topic: &str,
-    brokers: &str,
+    acls: &Acls<'_>,
     facts: &TopicFacts,
     message_bytes: u64,
     purpose: Purpose,
 ) -> Vec<Check> {
-    let alter = |setting: &str| {
-        format!(
-            "kafka-configs.sh --bootstrap-server {brokers} --alter --entity-type topics \
-             --entity-name {topic} --add-config {setting}"
-        )
-    };
+    let alter = |setting: &str| alter(acls.brokers, topic, setting);
     let mut checks = vec![replication(name, facts, &alter)];
     match &facts.settings {
         None => checks.push(Check::warn(
             name,
             "its settings may not be read, so that a row may be sent that it refuses for its size",
-            format!(
-                "kafka-acls.sh --bootstrap-server {brokers} --add --allow-principal User:… \
-                 --operation DescribeConfigs --topic {topic}"
-            ),
+            acls.add(&[Operation::DescribeConfigs], &[topic]),
         )),
         Some(settings) => {
             checks.extend(setting_checks(name, settings, message_bytes, purpose, &alter));
@@ -173,8 +149,20 @@ fn topic_checks(
     checks
 }
 
-fn replication(name: &str, facts: &TopicFacts, alter: &impl Fn(&str) -> String) -> Check {
-    let TopicFacts { partitions, leaderless, replicas, in_sync, settings } = facts;
+/// The command that changes a setting of a topic.
+pub(super) fn alter(brokers: &str, topic: &str, setting: &str) -> String {
+    format!(
+        "kafka-configs.sh --bootstrap-server {brokers} --alter --entity-type topics \
+         --entity-name {topic} --add-config {setting}"
+    )
+}
+
+pub(super) fn replication(
+    name: &str,
+    facts: &TopicFacts,
+    alter: &impl Fn(&str) -> String,
+) -> Check {
+    let TopicFacts { partitions, leaderless, replicas, in_sync, settings, .. } = facts;
     let needed = settings.as_ref().map_or(1, |settings| settings.min_in_sync);
     let found = format!("{partitions} partitions, {replicas} replicas, {needed} in sync needed");
     let restart = "bring the brokers back that hold its replicas";
@@ -245,6 +233,8 @@ mod tests {
     use super::super::check::Verdict;
     use super::*;
 
+    const ACLS: Acls<'static> = Acls { prefix: "rails.r", brokers: "b:9092" };
+
     fn settings() -> TopicSettings {
         TopicSettings {
             min_in_sync: 2,
@@ -256,12 +246,18 @@ mod tests {
     }
 
     fn facts() -> TopicFacts {
-        let settings = Some(settings());
-        TopicFacts { partitions: 12, leaderless: 0, replicas: 3, in_sync: 3, settings }
+        TopicFacts {
+            partitions: 12,
+            leaderless: 0,
+            replicas: 3,
+            in_sync: 3,
+            settings: Some(settings()),
+            allowed: None,
+        }
     }
 
     fn judged(facts: &TopicFacts, bytes: u64) -> Vec<Verdict> {
-        let checks = topic_checks("t", "t", "b:9092", facts, bytes, Purpose::Payments);
+        let checks = topic_checks("t", "t", &ACLS, facts, bytes, Purpose::Payments);
         assert!(checks.iter().all(|check| (check.verdict == Verdict::Ok) == check.mend.is_none()));
         checks.iter().map(|check| check.verdict).collect()
     }

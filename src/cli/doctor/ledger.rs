@@ -3,20 +3,17 @@
 use super::check::Check;
 use crate::cli::output::age;
 use crate::cli::policies::Difference;
-use crate::store::LedgerHealth;
-use crate::store::migrate::{MigrateError, Status};
+use crate::store::migrate::{Fit, MigrateError, SchemaVersion, Status};
+use crate::store::{LedgerHealth, StoreError};
 
 const MIGRATE: &str = "trestle migrate    (as a user who may)";
 const DAY: i64 = 86_400;
+const VERSION: &str = "outbox version";
 
 pub(super) fn schema(status: Result<Status, MigrateError>, has_outbox: bool) -> Check {
-    let name = "outbox version";
+    let name = VERSION;
     match status {
         _ if !has_outbox => Check::fail(name, "there is no outbox in this database", MIGRATE),
-        // The catalogues do not tell, and what is missing shows elsewhere.
-        Err(MigrateError::MissingRights(_)) => {
-            Check::skip(name, "not for this user to see: ask as an operator")
-        }
         Err(error) => Check::fail(name, error.to_string(), "see what the message says"),
         Ok(status) => match status.check_compatible() {
             Err(error) => {
@@ -29,6 +26,37 @@ pub(super) fn schema(status: Result<Status, MigrateError>, has_outbox: bool) -> 
             Ok(()) => Check::fail(name, "older than this trestle", MIGRATE),
         },
     }
+}
+
+/// For whoever may not read the tables of migrations: what the outbox says of itself. A bridge works
+/// with a newer one, as it has to between a migration and its restart.
+pub(super) fn told(told: Result<SchemaVersion, StoreError>) -> Result<Check, StoreError> {
+    let (name, own) = (VERSION, SchemaVersion::own());
+    let (schema, own) = match (told, own) {
+        (Ok(schema), Ok(own)) => (schema, own),
+        (Err(StoreError::NotMigrated(_)), _) => {
+            return Ok(Check::fail(name, "too old to tell its version", MIGRATE));
+        }
+        (Err(StoreError::Forbidden(_)), _) => {
+            return Ok(Check::skip(name, "not for this user to see: see `rights enough`"));
+        }
+        (Err(error), _) => return Err(error),
+        (_, Err(error)) => return Ok(Check::fail(name, error.to_string(), "build it anew")),
+    };
+    Ok(match schema.fits(&own) {
+        Fit::Same => Check::ok(name, format!("that of trestle {}", own.trestle_version)),
+        Fit::Older => Check::fail(name, format!("that of {schema}, and this is {own}"), MIGRATE),
+        Fit::Newer => Check::warn(
+            name,
+            format!("that of {schema}, and this is {own}, which delivers on with it"),
+            format!("use trestle {} or newer", schema.trestle_version),
+        ),
+        Fit::OtherBuild => Check::warn(
+            name,
+            format!("that of another build of trestle {}", own.trestle_version),
+            MIGRATE,
+        ),
+    })
 }
 
 pub(super) fn partitions(health: &LedgerHealth) -> Vec<Check> {
@@ -86,6 +114,22 @@ mod tests {
         assert_eq!(verdicts(health(&[], Some(3_600))), [Verdict::Warn]);
         assert_eq!(verdicts(health(&[], Some(-3_600))), [Verdict::Warn]);
         assert_eq!(verdicts(health(&["x"], Some(3 * DAY))), [Verdict::Fail, Verdict::Ok]);
+    }
+
+    #[test]
+    fn a_bridge_needs_an_outbox_that_is_not_older() {
+        let own = SchemaVersion::own().unwrap();
+        let other = |migration, trestle_version: &str| SchemaVersion {
+            migration,
+            fingerprint: "x".to_owned(),
+            trestle_version: trestle_version.to_owned(),
+        };
+        let verdict = |schema| told(Ok(schema)).unwrap().verdict;
+        assert_eq!(verdict(own.clone()), Verdict::Ok);
+        assert_eq!(verdict(other(own.migration - 1, "99.0.0")), Verdict::Fail);
+        assert_eq!(verdict(other(own.migration, "0.0.1")), Verdict::Fail);
+        assert_eq!(verdict(other(own.migration + 1, "99.0.0")), Verdict::Warn);
+        assert_eq!(verdict(other(own.migration, &own.trestle_version)), Verdict::Warn);
     }
 
     #[test]

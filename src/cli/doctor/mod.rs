@@ -2,8 +2,10 @@
 //!
 //! One file for each group of checks. What is gathered from a server is judged without one.
 
+mod acls;
 mod check;
 mod database;
+mod exactly_once;
 mod http;
 mod kafka;
 mod ledger;
@@ -28,6 +30,7 @@ pub(super) async fn run(args: Args, config: &Config) -> Result<(), CliError> {
     relay::check(config)?;
     let mut checks = database::checks(config).await?;
     checks.extend(kafka::checks(config).await?);
+    checks.extend(exactly_once::checks(config).await?);
     checks.extend(http::checks(config).await?);
     checks.extend(machine::checks(config).await);
     show::show(&checks, args.json)

@@ -4,7 +4,7 @@ use super::check::Check;
 use crate::store::Rights;
 
 /// What a bridge calls.
-pub(super) const BRIDGE_CALLS: [&str; 14] = [
+pub(super) const BRIDGE_CALLS: [&str; 15] = [
     "claim_outbox_batch",
     "complete_outbox_attempt",
     "complete_outbox_batch",
@@ -16,6 +16,7 @@ pub(super) const BRIDGE_CALLS: [&str; 14] = [
     "waiting_rails",
     "note_worker",
     "forget_worker",
+    "outbox_schema_version",
     "wake_up_key",
     "take_wake_up_key",
     "check_rail_policies",

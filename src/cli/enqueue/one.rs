@@ -11,7 +11,19 @@ use uuid::Uuid;
 use super::Args;
 use crate::cli::{CliError, connect, output};
 use crate::config::Config;
-use crate::store::{Enqueued, NewRow};
+use crate::store::{Enqueued, NewRow, ServerError, StoreError};
+
+/// The parameters of the function, and the flags that they come from.
+const FLAGS: [(&str, &str); 8] = [
+    ("p_instruction_id", "--instruction"),
+    ("p_participant_id", "--participant"),
+    ("p_idempotency_key", "--key"),
+    ("p_rail_type", "--rail"),
+    ("p_payload", "--payload"),
+    ("p_headers", "--headers"),
+    ("p_tenant_id", "--tenant"),
+    ("p_not_before", "--not-before"),
+];
 
 #[derive(Serialize)]
 struct Answer {
@@ -38,8 +50,25 @@ pub(super) async fn enqueue(args: Args, config: &Config) -> Result<(), CliError>
         tenant_id: args.tenant,
         not_before: args.not_before.as_deref(),
     };
-    let row = connect(config).await?.enqueue(&row).await?;
+    let row = connect(config).await?.enqueue(&row).await.map_err(refused)?;
     show(row, args.json)
+}
+
+/// What the database says of its parameters is said of the flags: they are what was typed.
+fn refused(error: StoreError) -> CliError {
+    if matches!(error, StoreError::ConnectionLost | StoreError::TimedOut(_)) {
+        return CliError::EnqueueInDoubt(error);
+    }
+    let Some(ServerError { code, message }) = error.server() else { return error.into() };
+    if !code.starts_with("P7") {
+        return error.into();
+    }
+    let message = FLAGS
+        .iter()
+        .fold(message.clone(), |message, (parameter, flag)| message.replace(parameter, flag));
+    let message = format!("{message} (SQLSTATE {code})");
+    let is_wrong_use = ("P7101"..="P7107").contains(&code.as_str());
+    if is_wrong_use { CliError::Usage(message) } else { CliError::Refused(message) }
 }
 
 fn show(row: Enqueued, json: bool) -> Result<(), CliError> {

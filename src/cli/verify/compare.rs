@@ -25,9 +25,9 @@ pub(super) struct Counts {
 }
 
 pub(super) struct Comparison<'a> {
-    topic: &'a str,
+    pub(super) topic: &'a str,
     seen: Seen,
-    spans: Vec<Span>,
+    pub(super) spans: Vec<Span>,
     pub(super) counts: Counts,
     pub(super) findings: Findings,
     /// The first entry whose row has not come yet.

@@ -16,7 +16,7 @@ use std::time::{Duration, SystemTime};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use self::compare::Comparison;
-use self::report::Report;
+use self::report::{Report, Reports};
 use self::seen::Seen;
 use self::target::Target;
 use super::since::seconds;
@@ -33,7 +33,7 @@ pub(super) struct Args {
     /// The Kafka rail whose brokers and properties are used, or `dlq` [default: the only one]
     #[arg(long, value_name = "NAME")]
     rail: Option<String>,
-    /// The topic to read [default: the rail's]
+    /// The topic to read [default: the rail's; those that the ledger names, if each tenant has one]
     #[arg(long, value_name = "NAME")]
     topic: Option<String>,
     /// Only records of this time: 90s, 30m, 12h, 7d
@@ -47,27 +47,60 @@ pub(super) struct Args {
 pub(super) async fn run(args: Args, config: &Config) -> Result<(), CliError> {
     let target = Target::choose(config, args.rail.as_deref(), args.topic.as_deref())?;
     let store = connect_current(config).await?;
-    let started = store.clock().await?;
-    let since = args.since.and_then(|ago| started.checked_sub(Duration::from_secs(ago.into())));
-    let (seen, spans) = read(&target, since).await?;
-    let partitions = spans.len();
-    let mut comparison = Comparison::new(&target.topic, seen, spans);
-    let filter = DeliveryFilter {
-        topic: &target.topic,
-        other_rails: &target.other_rails,
-        since,
-        late_from: started,
+    let now = store.clock().await?;
+    let since = args.since.and_then(|ago| now.checked_sub(Duration::from_secs(ago.into())));
+    let Some(topic) = &target.topic else {
+        return each_topic(&store, &target, since, args.json).await;
     };
-    compare(&store, &filter, &mut comparison).await?;
-    Report::of(&target.topic, target.rail, partitions, &comparison).show(args.json)
+    let comparison = compared(&store, &target, topic, since).await?;
+    Report::of(target.rail, &comparison).show(args.json)
+}
+
+/// One topic after the other, so that only one of them is kept in memory.
+async fn each_topic(
+    store: &Store,
+    target: &Target<'_>,
+    since: Option<SystemTime>,
+    json: bool,
+) -> Result<(), CliError> {
+    let topics = store.topics_of(target.rail, since).await?;
+    if topics.is_empty() {
+        let (rail, template) = (target.rail, &target.kafka.topic);
+        return Err(CliError::Refused(format!(
+            "rails.{rail}.topic is {template:?}, and the ledger names no topic to which a row of it was \
+             delivered: there is nothing to compare"
+        )));
+    }
+    let mut reports = Reports::new(target.rail, json);
+    for topic in &topics {
+        let comparison = compared(store, target, topic, since).await?;
+        reports.add(&Report::of(target.rail, &comparison))?;
+    }
+    reports.end()
+}
+
+/// Reads the topic, and then the ledger.
+async fn compared<'a>(
+    store: &Store,
+    target: &Target<'_>,
+    topic: &'a str,
+    since: Option<SystemTime>,
+) -> Result<Comparison<'a>, CliError> {
+    let late_from = store.clock().await?;
+    let (seen, spans) = read(target, topic, since).await?;
+    let mut comparison = Comparison::new(topic, seen, spans);
+    let filter = DeliveryFilter { topic, other_rails: &target.other_rails, since, late_from };
+    compare(store, &filter, &mut comparison).await?;
+    Ok(comparison)
 }
 
 /// Reads the topic in a thread of its own, because librdkafka waits there.
 async fn read(
     target: &Target<'_>,
+    topic: &str,
     since: Option<SystemTime>,
 ) -> Result<(Seen, Vec<Span>), CliError> {
-    let (rail, kafka, topic) = (target.rail.to_owned(), target.kafka.clone(), target.topic.clone());
+    let (rail, kafka, topic) = (target.rail.to_owned(), target.kafka.clone(), topic.to_owned());
     let mut seen = Seen::new(target.unordered.clone());
     let reading = tokio::task::spawn_blocking(move || {
         let reader = Reader::open(&rail, &kafka, &topic, since)?;

@@ -1,6 +1,7 @@
 //! What `trestle verify` says.
 
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::compare::{Comparison, Counts};
 use super::findings::{Example, KINDS, Kind, Tally};
@@ -69,12 +70,7 @@ impl From<&Tally> for Wrong {
 }
 
 impl<'a> Report<'a> {
-    pub(super) fn of(
-        topic: &'a str,
-        rail: &'a str,
-        partitions: usize,
-        comparison: &'a Comparison<'_>,
-    ) -> Self {
+    pub(super) fn of(rail: &'a str, comparison: &'a Comparison<'_>) -> Self {
         let findings = &comparison.findings;
         let total = findings.total;
         let (records, lanes) = (comparison.seen().records, &comparison.seen().lanes);
@@ -84,10 +80,10 @@ impl<'a> Report<'a> {
             Lane { participant_id, rail_type, wrong: Wrong::from(&tally) }
         };
         Self {
-            topic,
+            topic: comparison.topic,
             rail,
             agrees: total.sum() == 0,
-            partitions,
+            partitions: comparison.spans.len(),
             records,
             counts: comparison.counts,
             wrong: Wrong::from(&total),
@@ -185,6 +181,45 @@ impl<'a> Report<'a> {
             text.push_str(&format!("\nand {more} more lanes"));
         }
         text
+    }
+}
+
+/// Of several topics: as a text one after the other, as JSON together.
+pub(super) struct Reports<'a> {
+    rail: &'a str,
+    /// None for a text.
+    topics: Option<Vec<Value>>,
+    agrees: bool,
+    any: bool,
+}
+
+impl<'a> Reports<'a> {
+    pub(super) fn new(rail: &'a str, json: bool) -> Self {
+        Self { rail, topics: json.then(Vec::new), agrees: true, any: false }
+    }
+
+    pub(super) fn add(&mut self, report: &Report<'_>) -> Result<(), CliError> {
+        self.agrees &= report.agrees;
+        match &mut self.topics {
+            Some(topics) => {
+                let report = serde_json::to_value(report);
+                topics.push(report.map_err(|error| CliError::Write(error.into()))?);
+            }
+            None => {
+                let gap = if self.any { "\n" } else { "" };
+                output::line(&format!("{gap}{}", report.text()))?;
+            }
+        }
+        self.any = true;
+        Ok(())
+    }
+
+    pub(super) fn end(self) -> Result<(), CliError> {
+        let Self { rail, topics, agrees, .. } = self;
+        if let Some(topics) = topics {
+            output::document(&json!({ "rail": rail, "agrees": agrees, "topics": topics }))?;
+        }
+        if agrees { Ok(()) } else { Err(CliError::Disagreement) }
     }
 }
 

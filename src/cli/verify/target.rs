@@ -10,7 +10,8 @@ pub(super) struct Target<'a> {
     pub(super) rail: &'a str,
     /// Brokers and properties.
     pub(super) kafka: &'a KafkaRailConfig,
-    pub(super) topic: String,
+    /// None where there is one for each tenant.
+    pub(super) topic: Option<String>,
     /// Rails whose rows are somewhere else, whatever their references look like.
     pub(super) other_rails: Vec<&'a str>,
     /// Rails whose rows have no order.
@@ -25,7 +26,7 @@ impl<'a> Target<'a> {
     ) -> Result<Self, CliError> {
         let (rail, kafka) = chosen(config, rail, topic)?;
         let topic = match topic {
-            Some(topic) => topic.to_owned(),
+            Some(topic) => Some(topic.to_owned()),
             None => own_topic(config, rail, kafka)?,
         };
         let is_unordered = |rail: &RailConfig| rail.ordering() == Ordering::None;
@@ -101,17 +102,15 @@ fn named<'a>(
     }
 }
 
-fn own_topic(config: &Config, rail: &str, kafka: &KafkaRailConfig) -> Result<String, CliError> {
+fn own_topic(
+    config: &Config,
+    rail: &str,
+    kafka: &KafkaRailConfig,
+) -> Result<Option<String>, CliError> {
     if rail == DEAD_LETTERS {
-        return Ok(config.dlq.as_ref().and_then(|dlq| dlq.topic.clone()).unwrap_or_default());
+        return Ok(config.dlq.as_ref().and_then(|dlq| dlq.topic.clone()));
     }
-    match usual_topic(rail, kafka)? {
-        Some(topic) => Ok(topic),
-        None => usage(format!(
-            "--topic is needed: rails.{rail}.topic is {:?}, one for each tenant",
-            kafka.topic
-        )),
-    }
+    Ok(usual_topic(rail, kafka)?)
 }
 
 fn other_rails<'a>(config: &'a Config, kafka: &KafkaRailConfig) -> Vec<&'a str> {

@@ -10,6 +10,7 @@ use rdkafka::metadata::{Metadata, MetadataPartition};
 use rdkafka::producer::{BaseProducer, Producer};
 use rdkafka::types::RDKafkaErrorCode as Code;
 
+use super::authorized::{Operation, authorized};
 use super::callbacks::Log;
 use super::classify::error_code;
 use super::inquiry::{describe, found};
@@ -56,6 +57,8 @@ pub struct TopicFacts {
     pub in_sync: usize,
     /// None where it may not be read.
     pub settings: Option<TopicSettings>,
+    /// What we may do with it; None where the broker does not say.
+    pub allowed: Option<Vec<Operation>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -143,6 +146,7 @@ impl Examiner {
             replicas: fewest(|partition| partition.replicas().len()).unwrap_or(0),
             in_sync: fewest(|partition| partition.isr().len()).unwrap_or(0),
             settings: self.settings(topic),
+            allowed: authorized(&self.admin, topic, QUESTION),
         })
     }
 

@@ -5,10 +5,11 @@
 //! topic (`inquiry`) before it is first used; `hand_over` makes records of rows; `callbacks` report
 //! what became of them. `topics`, `headers`, `size`, `classify` with `codes`, and `properties` with
 //! `refused` are decisions without a client, for any way to deliver to Kafka. `reader` reads a topic
-//! from end to end, for `trestle verify`, and `examination` asks what `trestle doctor` wants to know, with a
-//! `witness` that remembers why no broker answers.
+//! from end to end, for `trestle verify`, and `examination` asks what `trestle doctor` wants to know, with
+//! `authorized` for what we may and a `witness` that remembers why no broker answers.
 
 mod acquaintance;
+mod authorized;
 mod callbacks;
 mod carrier;
 mod classify;
@@ -44,8 +45,9 @@ use rdkafka::error::KafkaError;
 use super::Rail;
 use crate::config::{ConfigError, KafkaRailConfig};
 use crate::delivery::{DEAD_LETTERS, Failure, Lane, Row};
+pub use authorized::Operation;
 use courier::Courier;
-pub use exactly_once::ExactlyOnceRail;
+pub use exactly_once::{ExactlyOnceRail, asking_id, examine_transactions, register_topic};
 pub use examination::{Cluster, TopicFacts, TopicSettings, Trouble, examine};
 pub use reader::{ReadError, Reader, Record, Span};
 use settings::Settings;

@@ -143,9 +143,11 @@ impl Properties {
         config
     }
 
-    /// For a client that reads: without what only a producer understands.
+    /// For a client that reads: without what only a producer understands, and from leaders alone, because
+    /// a replica nearby may be behind.
     pub(super) fn consumer(&self) -> ClientConfig {
         let mut config = self.common.clone();
+        config.remove("client.rack");
         for name in PRODUCERS_OWN {
             config.remove(name);
         }
@@ -224,6 +226,15 @@ mod tests {
         let message = wrong("\"security.protocol\" = \"hunter2\"");
         assert!(message.contains("librdkafka does not take"), "{message}");
         assert!(!message.contains("hunter2"), "{message}");
+    }
+
+    #[test]
+    fn who_looks_for_evidence_reads_from_leaders() {
+        let config =
+            config("[properties]\n\"client.rack\" = \"a\"\n\"socket.timeout.ms\" = \"7000\"");
+        let consumer = Properties::new("rails.sepa", &config).unwrap().consumer();
+        assert_eq!(consumer.get("client.rack"), None);
+        assert_eq!(consumer.get("socket.timeout.ms"), Some("7000"));
     }
 
     #[test]

@@ -13,6 +13,7 @@ use thiserror::Error;
 use uuid::Uuid;
 
 use super::callbacks::Log;
+use super::classify::error_code;
 use super::headers::rail_type;
 use super::inquiry::found;
 use super::properties::Properties;
@@ -207,6 +208,10 @@ impl Reader {
 
     fn why(&self, error: &KafkaError) -> String {
         let witness = self.consumer.context();
+        // It says enough, and what librdkafka last said may be of something else.
+        if let Some(code) = error.rdkafka_error_code().filter(|code| FINAL.contains(code)) {
+            return format!("{}: {code}", error_code(code));
+        }
         witness.listen(|timeout| drop(self.consumer.poll(timeout)));
         witness.why(error.rdkafka_error_code().unwrap_or(Code::Unknown))
     }

@@ -13,6 +13,7 @@ mod verifier;
 
 use std::time::Duration;
 
+use tokio::task::JoinHandle;
 use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::{Client, Config, Connection, Socket};
 
@@ -48,11 +49,16 @@ pub(super) struct Endpoint {
 /// A connection that is driven in the background. Its error, when it breaks, reaches whoever uses
 /// the client next.
 pub(super) async fn open(url: &Secret) -> Result<Client, StoreError> {
+    driven(url).await.map(|(client, _)| client)
+}
+
+/// The same, with the task that drives it: it ends when the connection does.
+pub(super) async fn driven(url: &Secret) -> Result<(Client, JoinHandle<()>), StoreError> {
     let (client, connection) = dial(url).await?;
-    tokio::spawn(async move {
+    let driver = tokio::spawn(async move {
         let _ = connection.await;
     });
-    Ok(client)
+    Ok((client, driver))
 }
 
 /// A connection that the caller drives.

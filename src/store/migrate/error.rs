@@ -4,7 +4,7 @@ use std::error::Error as StdError;
 
 use thiserror::Error;
 
-use super::MissingRight;
+use super::{MissingRight, SchemaVersion};
 use crate::store::{ServerError, StoreError};
 
 #[derive(Debug, Error)]
@@ -23,6 +23,16 @@ pub enum MigrateError {
          migrated with, or a newer official one: a released migration never changes"
     )]
     ChangedMigration(String),
+    #[error(
+        "the outbox in this database is older than this binary: it is that of {schema}, and this is \
+         {own}: run `trestle migrate` first"
+    )]
+    Older { schema: SchemaVersion, own: SchemaVersion },
+    #[error(
+        "there is no outbox in this database, or one that is too old to tell its version, and \
+         this is {0}: run `trestle migrate` first"
+    )]
+    NoVersion(SchemaVersion),
     #[error("{}", rights_message(.0))]
     MissingRights(Vec<MissingRight>),
     #[error("{script} failed, and nothing was changed: {error}")]

@@ -11,11 +11,13 @@ mod history;
 mod rights;
 mod status;
 mod transient;
+mod version;
 
 pub use embedded::fingerprint_of_everything;
 pub use error::MigrateError;
 pub use rights::MissingRight;
 pub use status::{CodeState, MigrationState, MigrationStatus, Status};
+pub use version::{Fit, SchemaVersion};
 
 use super::Store;
 

@@ -1,9 +1,12 @@
 //! A worker that dies, or stands still, at each step of a batch's way.
 
 use std::os::unix::process::ExitStatusExt as _;
+use std::time::Instant;
 
+use super::company::{AT_ONCE, Company, a_few_at_a_time, parts, shared_by};
 use super::rounds;
 use super::scene::Scene;
+use crate::process::Bridge;
 use crate::rows::{all_done, enqueue, wait_for};
 
 const ROWS: i64 = 300;
@@ -33,27 +36,57 @@ const STEPS: [(&str, &str); 12] = [
     ("C8", "after_completion"),
 ];
 
-async fn dies_at(point: &str, place: &str) {
-    let scene = Scene::new().await;
-    enqueue(&scene.database.connect().await, "kafka", 30, ROWS).await;
-    let status = scene.setup.doomed(place).ended().await;
-    assert_eq!(status.signal(), Some(9), "{point} {place}");
-    scene.let_the_leases_pass().await;
-    let _heir = scene.setup.run();
-    scene.is_exact(300).await;
-    if place == "eos_committed" {
-        let recovered = scene.recovered().await;
+/// One after the other, beside one that lives on.
+async fn die_at(places: &[(&str, &str)]) {
+    let company = Company::new().await;
+    for (point, place) in places {
+        let doomed = company.scene.setup.clone().env("TRESTLE_FAILPOINT", place);
+        let mut dead = company.receive(&doomed, Bridge::has_ended).await;
+        assert_eq!(dead.ended().await.signal(), Some(9), "{point} {place}");
+        company.bury(dead).await;
+    }
+    company.is_exact().await;
+    if places.iter().any(|(_, place)| *place == "eos_committed") {
+        let recovered = company.scene.recovered().await;
         assert!(recovered.contains_key("RECOVERED_FROM_REGISTER"), "{recovered:?}");
     }
 }
 
-#[tokio::test]
-async fn a_worker_killed_at_any_step_costs_neither_a_row_nor_a_duplicate() {
-    // A few at a time: each has a database, a topic and two workers.
-    for some in STEPS.repeat(rounds()).chunks(3) {
-        let some = some.iter().map(|(point, place)| dies_at(point, place));
-        futures_util::future::join_all(some).await;
+#[test]
+fn a_worker_killed_at_any_step_costs_neither_a_row_nor_a_duplicate() {
+    let began = Instant::now();
+    let kills = STEPS.repeat(rounds());
+    let in_a_scene = kills.len().div_ceil(AT_ONCE).min(2 * STEPS.len());
+    a_few_at_a_time(kills.chunks(in_a_scene), die_at);
+    eprintln!("{} workers were killed in {:?}", kills.len(), began.elapsed());
+}
+
+/// Two workers take turns: one stands still past its lease, and wakes up when the other has its shards.
+async fn take_turns(turns: usize) {
+    let scene = Scene::new().await;
+    let client = scene.database.connect().await;
+    let workers = [scene.setup.run(), scene.setup.run()];
+    for turn in 0..turns {
+        shared_by(&scene, 2).await;
+        enqueue(&client, "kafka", 50, 300).await;
+        let sleeper = &workers[turn % 2];
+        wait_for(&scene.database, "SELECT count(*) < 250 FROM outbox.payment_outbox_pending").await;
+        sleeper.signal("STOP");
+        scene.let_the_leases_pass().await;
+        all_done(&scene.database).await;
+        enqueue(&client, "kafka", 50, 100).await;
+        sleeper.signal("CONT");
     }
+    scene.is_exact(scene.enqueued().await).await;
+}
+
+#[test]
+fn workers_that_are_stopped_past_their_lease_and_woken_in_turn_are_fenced_off() {
+    const TURNS_IN_A_SCENE: usize = 25;
+    let began = Instant::now();
+    let turns = 2.max(rounds());
+    a_few_at_a_time(parts(turns, TURNS_IN_A_SCENE), take_turns);
+    eprintln!("{turns} workers were stopped and woken in {:?}", began.elapsed());
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! What fails around a worker: the network, the database, one record, several workers at once.
+//! What fails around a worker: the network, the database, one record.
 
 use std::time::Duration;
 
@@ -108,21 +108,4 @@ async fn a_record_that_the_broker_refuses_in_the_middle_of_a_batch_fails_alone()
     for (lane, numbers) in lanes(&records) {
         assert!(numbers.is_sorted_by(|one, next| one < next), "{lane}: {numbers:?}");
     }
-}
-
-#[tokio::test]
-async fn several_workers_that_come_go_and_die_under_load_cost_neither_a_row_nor_a_duplicate() {
-    let scene = Scene::new().await;
-    let workers = std::cell::RefCell::new(vec![scene.setup.run(), scene.setup.run()]);
-    under_load(&scene, 8, async |batch| match batch {
-        1 => workers.borrow()[0].signal("KILL"),
-        3 => workers.borrow()[1].signal("STOP"),
-        2 | 4 => workers.borrow_mut().push(scene.setup.run()),
-        6 => workers.borrow()[1].signal("CONT"),
-        7 => workers.borrow()[2].signal("TERM"),
-        _ => {}
-    })
-    .await;
-    all_done(&scene.database).await;
-    scene.is_exact(1_600).await;
 }

@@ -1,5 +1,8 @@
 //! Requests that arrive late, and workers that wake up late.
 
+use std::time::Instant;
+
+use super::company::{Company, a_few_at_a_time, parts};
 use super::rounds;
 use super::scene::Scene;
 use crate::process::Bridge;
@@ -33,26 +36,25 @@ async fn late_commits(commits: usize, without: &str) -> (Scene, Postman, Bridge)
     (scene, postman, worker)
 }
 
-/// How many rows were enqueued.
-async fn enqueued(scene: &Scene) -> usize {
-    let client = scene.database.connect().await;
-    let count = "SELECT count(*) FROM outbox.payment_outbox_keys";
-    usize::try_from(client.query_one(count, &[]).await.unwrap().get::<_, i64>(0)).unwrap()
-}
-
-#[tokio::test]
-async fn a_commit_that_arrives_late_ends_half_of_the_next_transaction_and_no_row_twice() {
-    let (scene, _postman, _worker) = late_commits(5 * rounds(), "").await;
-    scene.is_exact(enqueued(&scene).await).await;
-    let recovered = scene.recovered().await;
-    assert!(recovered.contains_key("RECOVERED_FROM_TAIL"), "{recovered:?}");
+#[test]
+fn a_commit_that_arrives_late_ends_half_of_the_next_transaction_and_no_row_twice() {
+    const COMMITS_IN_A_SCENE: usize = 50;
+    let (began, commits) = (Instant::now(), 5.max(rounds()));
+    let some = |commits| async move {
+        let (scene, _postman, _worker) = late_commits(commits, "").await;
+        scene.is_exact(scene.enqueued().await).await;
+        let recovered = scene.recovered().await;
+        assert!(recovered.contains_key("RECOVERED_FROM_TAIL"), "{recovered:?}");
+    };
+    a_few_at_a_time(parts(commits, COMMITS_IN_A_SCENE), some);
+    eprintln!("{commits} commits were delivered late in {:?}", began.elapsed());
 }
 
 #[tokio::test]
 async fn without_the_tail_a_late_commit_makes_duplicates() {
     let (scene, _postman, _worker) = late_commits(3, "tail").await;
     let records = scene.topic.consume_committed().await;
-    let rows = enqueued(&scene).await;
+    let rows = scene.enqueued().await;
     assert!(records.len() > rows, "{} records of {rows} rows", records.len());
 }
 
@@ -67,23 +69,27 @@ async fn with_the_register_first_a_late_commit_says_that_rows_are_there_which_ar
     .await;
 }
 
-#[tokio::test]
-async fn records_of_a_dead_owner_that_arrive_late_are_refused() {
-    let (scene, postman) = one_shard().await;
+/// Owners whose records are kept back die, and what they sent arrives while others deliver their rows.
+async fn late_records(owners: usize) {
+    let (company, postman) = (Company::new().await, Postman::new());
     postman.keep_records();
-    let owner = scene.setup.clone().env("KAFKA_BROKERS", postman.address()).run();
-    enqueue(&scene.database.connect().await, "kafka", 10, 100).await;
-    while postman.kept() == 0 {
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    let by_postman = company.scene.setup.clone().env("KAFKA_BROKERS", postman.address());
+    for _ in 0..owners {
+        let owner = company.receive(&by_postman, |_| postman.kept() > 0).await;
+        company.bury(owner).await;
+        // Into the transactions in which others deliver.
+        enqueue(&company.scene.database.connect().await, "kafka", 20, 200).await;
+        assert!(postman.let_go() > 0);
     }
-    owner.signal("KILL");
-    drop(owner);
-    scene.let_the_leases_pass().await;
-    let _heir = scene.setup.run();
-    scene.is_exact(100).await;
-    assert!(postman.let_go() > 0);
-    enqueue(&scene.database.connect().await, "kafka", 10, 100).await;
-    scene.is_exact(200).await;
+    company.is_exact().await;
+}
+
+#[test]
+fn records_of_a_dead_owner_that_arrive_late_are_refused() {
+    const OWNERS_IN_A_SCENE: usize = 25;
+    let (began, owners) = (Instant::now(), 2.max(rounds()));
+    a_few_at_a_time(parts(owners, OWNERS_IN_A_SCENE), late_records);
+    eprintln!("records of {owners} dead owners were delivered late in {:?}", began.elapsed());
 }
 
 /// A worker that stands still at this place while another takes its shards, and then goes on.
@@ -108,7 +114,7 @@ async fn woken_late(place: &str, without: &str) -> Scene {
 
 #[tokio::test]
 async fn an_owner_that_wakes_up_late_is_fenced_off_wherever_it_stood() {
-    for place in ["eos_before_begin", "eos_sending", "eos_before_commit"].repeat(rounds()) {
+    for place in ["eos_before_begin", "eos_sending", "eos_before_commit"] {
         woken_late(place, "").await.is_exact(600).await;
     }
 }

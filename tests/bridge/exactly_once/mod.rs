@@ -6,8 +6,24 @@ fn rounds() -> usize {
     std::env::var("EXACTLY_ONCE_ROUNDS").map_or(1, |rounds| rounds.parse().expect("a number"))
 }
 
+/// Some scenes at the same time. They end when all are over: who drops a database waits for everybody that
+/// is about to connect to the server, and must not be the one for whom they wait.
+async fn together<T>(scenes: impl IntoIterator<Item: Future<Output = T>>) {
+    futures_util::future::join_all(scenes).await;
+}
+
+mod company;
 mod crashes;
+mod everything;
+mod failover;
 mod faults;
 mod late;
 mod moves;
+mod neighbours;
+mod refused;
+mod retention;
 mod scene;
+mod servers;
+mod survivors;
+mod suspects;
+mod unreachable;

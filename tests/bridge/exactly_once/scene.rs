@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::process::Setup;
 use crate::rows::{all_done, check_order, header};
-use crate::support::{Database, Topic};
+use crate::support::{Database, Record, Topic};
 
 pub(crate) struct Scene {
     pub(crate) database: Database,
     pub(crate) topic: Topic,
-    _register: Topic,
+    pub(crate) register: Topic,
     pub(crate) setup: Setup,
 }
 
@@ -20,18 +20,28 @@ impl Scene {
 
     /// With so many shards, and more settings of the rail.
     pub(crate) async fn with_shards(shards: i32, more: &str) -> Self {
-        let (database, topic) = (Database::new().await, Topic::with_partitions(3).await);
-        let register = Topic::unmade();
+        let brokers = std::env::var("KAFKA_BROKERS").expect("KAFKA_BROKERS is not set");
+        Self::of(Database::new().await, &brokers, shards, more).await
+    }
+
+    /// With four shards, on servers of a test's own.
+    pub(crate) async fn on(database: Database, brokers: &str) -> Self {
+        Self::of(database, brokers, 4, "").await
+    }
+
+    async fn of(database: Database, brokers: &str, shards: i32, more: &str) -> Self {
+        let (mut topic, register) = (Topic::unmade_on(brokers), Topic::unmade_on(brokers));
+        topic.make(3).await;
         let policies = format!(
             "SELECT outbox.set_rail_policies('{{\"kafka\": {{\"delivery\": \"exactly_once\", \"shards\": {shards}}}}}', 'test', 'test')"
         );
         database.connect().await.batch_execute(&policies).await.unwrap();
-        let setup = Setup::kafka(&database, &topic).await.and(&format!(
+        let setup = Setup::kafka(&database, &topic).await.env("KAFKA_BROKERS", brokers).and(&format!(
             "delivery = \"exactly_once\"\nshards = {shards}\nregister_topic = \"{}\"\ntransactional_id_prefix = \"{}\"\n{more}\n[relay]\nlease_seconds = 10\nbatch_size = 100\n",
             register.name(),
             topic.name()
         ));
-        Self { database, topic, _register: register, setup }
+        Self { database, topic, register, setup }
     }
 
     /// Waits until nothing is pending; then every row is in the topic once, in order, and where the ledger
@@ -39,7 +49,20 @@ impl Scene {
     pub(crate) async fn is_exact(&self, rows: usize) {
         all_done(&self.database).await;
         let records = self.topic.consume_committed().await;
-        assert_eq!(check_order(&records), 0, "duplicates");
+        self.agrees_with(&records, rows).await;
+    }
+
+    /// The same for a database that has lost rows: all that it still knows of.
+    pub(crate) async fn is_exact_for_survivors(&self) {
+        all_done(&self.database).await;
+        let ledger = self.ledger().await;
+        let mut records = self.topic.consume_committed().await;
+        records.retain(|record| ledger.contains_key(&header(record, "ce_id")));
+        self.agrees_with(&records, self.enqueued().await).await;
+    }
+
+    async fn agrees_with(&self, records: &[Record], rows: usize) {
+        assert_eq!(check_order(records), 0, "duplicates");
         assert_eq!(records.len(), rows, "missing");
         let read: BTreeMap<String, String> = records
             .iter()
@@ -51,8 +74,15 @@ impl Scene {
         assert_eq!(read, self.ledger().await, "the ledger and the topic");
     }
 
+    /// How many rows the database has ever taken, as far as it knows.
+    pub(crate) async fn enqueued(&self) -> usize {
+        let client = self.database.connect().await;
+        let count = "SELECT count(*) FROM outbox.payment_outbox_keys";
+        usize::try_from(client.query_one(count, &[]).await.unwrap().get::<_, i64>(0)).unwrap()
+    }
+
     /// Where the ledger says that each delivered row is.
-    async fn ledger(&self) -> BTreeMap<String, String> {
+    pub(crate) async fn ledger(&self) -> BTreeMap<String, String> {
         const DISPATCHED: &str = "SELECT outbox_id::text, rail_reference \
             FROM outbox.payment_outbox_attempts WHERE state = 'DISPATCHED'";
         let client = self.database.connect().await;
@@ -62,8 +92,9 @@ impl Scene {
 
     /// As if whoever owns shards now had been dead for the length of a lease.
     pub(crate) async fn let_the_leases_pass(&self) {
-        const PASS: &str =
-            "UPDATE outbox.payment_outbox_shards SET lease_expires_at = clock_timestamp()";
+        // And a second more: who has its share already leaves a shard to the others for a moment.
+        const PASS: &str = "UPDATE outbox.payment_outbox_shards \
+            SET lease_expires_at = clock_timestamp() - interval '1 second'";
         self.database.connect().await.batch_execute(PASS).await.unwrap();
     }
 

@@ -1,22 +1,16 @@
 //! From the lanes of a batch to the records of its transaction.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use rdkafka::client::{Client, ClientContext};
-use uuid::Uuid;
 
 use super::super::courier::{give_back, report_from};
 use super::super::{classify, headers, size};
 use super::register;
 use super::shared::Shared;
-use crate::delivery::{Batch, Lane, Outcome};
-
-/// How long what was found out about a row is remembered: it comes back with the next claim or the one after.
-const REMEMBERED_FOR: Duration = Duration::from_secs(600);
-/// More than that are not remembered at once: each costs a transaction to find.
-const MOST_VERDICTS: usize = 1_000;
+use super::verdicts::Verdicts;
+use crate::delivery::{Batch, Lane, Outcome, Row};
 
 /// One record to send.
 pub(super) struct Parcel {
@@ -35,23 +29,11 @@ impl Plan {
     pub(super) fn topics(&self) -> BTreeSet<&str> {
         self.parcels.iter().map(|parcel| &*parcel.topic).collect()
     }
-}
 
-/// What a broker said of single rows. A transaction that one row has spoilt takes the others with it, so
-/// the row gets its outcome the next time, when it is left out and the rows before it have got through.
-#[derive(Default)]
-pub(super) struct Verdicts(HashMap<Uuid, (Outcome, Instant)>);
-
-impl Verdicts {
-    pub(super) fn remember(&mut self, outbox_id: Uuid, outcome: Outcome) {
-        self.0.retain(|_, (_, at)| at.elapsed() < REMEMBERED_FOR);
-        if self.0.len() < MOST_VERDICTS {
-            self.0.insert(outbox_id, (outcome, Instant::now()));
-        }
-    }
-
-    fn take(&mut self, outbox_id: Uuid) -> Option<Outcome> {
-        self.0.remove(&outbox_id).map(|(outcome, _)| outcome)
+    /// The row that is sent in this place.
+    pub(super) fn row(&self, place: usize) -> &Row {
+        let parcel = &self.parcels[place];
+        &parcel.lane.rows()[parcel.index]
     }
 }
 
@@ -59,12 +41,12 @@ impl Verdicts {
 pub(super) fn plan<C: ClientContext>(
     shared: &Shared,
     client: &Client<C>,
-    verdicts: &mut Verdicts,
+    verdicts: &Verdicts,
     batch: Batch,
     lanes: &[Arc<Lane>],
 ) -> Plan {
     let mut plan = Plan { batch, parcels: Vec::new() };
-    let mark = register::mark(shared.rail(), batch);
+    let mark = register::mark(&shared.scope, batch);
     for lane in lanes {
         if shared.is_closing() || !lane.may_send(shared.settings.timeout) {
             give_back(lane, 0);
@@ -95,7 +77,7 @@ pub(super) fn plan<C: ClientContext>(
 fn judge<C: ClientContext>(
     shared: &Shared,
     client: &Client<C>,
-    verdicts: &mut Verdicts,
+    verdicts: &Verdicts,
     lane: &Lane,
     index: usize,
     mark: &str,
@@ -111,8 +93,5 @@ fn judge<C: ClientContext>(
     if let Some(limit) = found.limit.filter(|limit| size > *limit) {
         return Err(Outcome::Refused(classify::too_large(Some(limit))));
     }
-    match verdicts.take(row.outbox_id) {
-        Some(outcome) => Err(outcome),
-        None => Ok(topic),
-    }
+    verdicts.of(row).map_or(Ok(topic), Err)
 }

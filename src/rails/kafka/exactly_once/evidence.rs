@@ -54,7 +54,7 @@ pub(super) struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     pub(super) fn new(shared: &'a Shared, shard: i16, patience: Duration) -> Result<Self, Blind> {
-        let ends = consumer(shared, "read_uncommitted")?;
+        let ends = surveyor(shared)?;
         Ok(Self { shared, shard, ends, deadline: Instant::now() + patience })
     }
 
@@ -68,11 +68,19 @@ impl<'a> Reader<'a> {
         };
         // What was never read has no beginning to compare from: the register speaks for it.
         let known = !stand.places.is_empty();
+        // What the database has decided about needs no proof, and may be gone with time.
+        let decided = stand.batch - i64::from(stand.under_way);
+        let open = || entries.iter().filter(|entry| entry.batch > decided);
         if known {
-            evidence.complete = entries.iter().map(|entry| (entry.batch, entry.rows)).collect();
+            evidence.complete = open().map(|entry| (entry.batch, entry.rows)).collect();
         }
         if known && (stand.under_way || !entries.is_empty() || register_lost) {
-            evidence.found = self.tail(stand)?;
+            let may_be_in = |topic: &str| {
+                stand.under_way
+                    || register_lost
+                    || open().any(|entry| entry.offsets.contains_key(topic))
+            };
+            evidence.found = self.tail(stand, may_be_in)?;
         }
         evidence.places = self.places(stand)?;
         Ok(evidence)
@@ -87,9 +95,12 @@ impl<'a> Reader<'a> {
         topics.dedup();
         let mut places = Places::new();
         for topic in topics {
-            // A topic that is not there yet is noted before it is first used.
+            // A topic that is not there is noted before it is first used.
             let bounds = match self.shared.bounds(self.ends.client(), &topic) {
-                Err(Code::UnknownTopicOrPartition | Code::UnknownTopic) => continue,
+                Err(Code::UnknownTopicOrPartition | Code::UnknownTopic) => {
+                    self.shared.reach.forget(&topic);
+                    continue;
+                }
                 bounds => bounds?,
             };
             let ends: BTreeMap<i32, i64> =
@@ -114,55 +125,54 @@ impl<'a> Reader<'a> {
         if let Some(from) = known {
             let lost = high < from;
             let entries = if lost { Vec::new() } else { self.entries(from.max(low), high)? };
-            return Ok((entries, lost));
+            return Ok((entries.into_iter().collect::<Result<_, _>>()?, lost));
         }
         let mut look = FIRST_LOOK;
         loop {
             let from = (high - look).max(low);
-            let mut entries = self.entries(from, high)?;
-            if !entries.is_empty() || from == low {
-                return Ok((entries.split_off(entries.len().saturating_sub(1)), false));
+            if let Some(last) = self.entries(from, high)?.pop() {
+                return Ok((vec![last?], false));
+            }
+            if from == low {
+                return Ok((Vec::new(), false));
             }
             look *= 8;
         }
     }
 
-    fn entries(&self, from: i64, to: i64) -> Result<Vec<Entry>, Blind> {
-        let key = register::key(self.shared.rail(), self.shard);
+    /// What a part of the register says of our shard, and what nobody can read.
+    fn entries(&self, from: i64, to: i64) -> Result<Vec<Result<Entry, Blind>>, Blind> {
+        let key = register::key(&self.shared.scope, self.shard);
         let stretch = (self.shared.register_topic.clone(), i32::from(self.shard), from, to);
         let mut entries = Vec::new();
         self.read(vec![stretch], |message| {
-            let entry = message.payload().and_then(|bytes| serde_json::from_slice(bytes).ok());
-            if message.key() == Some(key.as_bytes()) {
-                entries.extend(entry);
-            }
+            let entry = register::read(&key, message.key(), message.payload()).map_err(|why| {
+                let at = reference(message.topic(), message.partition(), message.offset());
+                Blind::Gone(format!(
+                    "the record {at} of the register cannot be read, {why}: give the rail another register_topic"
+                ))
+            });
+            entries.extend(entry.transpose());
         })?;
         Ok(entries)
     }
 
-    /// The rows of the shard that are in the topics since `stand`.
-    fn tail(&self, stand: &Stand) -> Result<Vec<Found>, Blind> {
+    /// The rows of the shard that are in the topics since `stand`. A topic that is gone is missed only if
+    /// something that nobody has decided about may be in it.
+    fn tail(&self, stand: &Stand, may_be_in: impl Fn(&str) -> bool) -> Result<Vec<Found>, Blind> {
         let mut stretches = Vec::new();
         for (topic, places) in &stand.places {
             if *topic == self.shared.register_topic || is_taken_out("tail") {
                 continue;
             }
             let bounds = match self.shared.bounds(self.ends.client(), topic) {
-                Err(Code::UnknownTopicOrPartition | Code::UnknownTopic) => {
+                Err(Code::UnknownTopicOrPartition | Code::UnknownTopic) if may_be_in(topic) => {
                     return Err(Blind::Gone(format!("the topic {topic} is gone")));
                 }
+                Err(Code::UnknownTopicOrPartition | Code::UnknownTopic) => continue,
                 bounds => bounds?,
             };
-            for (partition, (low, high)) in bounds {
-                // A partition that is not among the places is younger than them.
-                let from = places.get(&partition).copied().unwrap_or(low);
-                if high < from || low > from {
-                    return Err(Blind::Gone(format!(
-                        "partition {partition} of {topic} has the offsets {low} to {high}, but what is to be found out is from {from} on"
-                    )));
-                }
-                stretches.push((topic.clone(), partition, from, high));
-            }
+            stretches.extend(stretches_of(topic, places, &bounds, stand.under_way)?);
         }
         let mut found = Vec::new();
         self.read(stretches, |message| found.extend(self.row(message)))?;
@@ -172,7 +182,7 @@ impl<'a> Reader<'a> {
     fn row(&self, message: &BorrowedMessage<'_>) -> Option<Found> {
         let headers = message.headers()?;
         let value = |name| headers.iter().find(|header| header.key == name)?.value;
-        let batch = register::read_mark(self.shared.rail(), self.shard, value(register::HEADER)?)?;
+        let batch = register::read_mark(&self.shared.scope, self.shard, value(register::HEADER)?)?;
         let id = value("ce_id").or_else(|| value("id"))?;
         Some(Found {
             outbox_id: Uuid::try_parse_ascii(id).ok()?,
@@ -227,8 +237,14 @@ impl<'a> Reader<'a> {
                         left.remove(&partition);
                     }
                 }
-                // What is left up to the end are marks of transactions, and what was aborted.
-                Some(Err(KafkaError::PartitionEOF(partition))) => drop(left.remove(&partition)),
+                // What was left up to the end were marks of transactions, and what was aborted.
+                Some(Err(KafkaError::PartitionEOF(partition))) => {
+                    let reached = position(reader, topic, partition)?;
+                    if left.get(&partition).is_some_and(|to| reached >= *to) {
+                        left.remove(&partition);
+                    }
+                    // A new leader may not know yet how far its readers are: it says so again when it does.
+                }
                 Some(Err(error)) => return Err(unavailable(error)),
                 None => self.check_patience("the topics were not read to their end in time")?,
             }
@@ -264,8 +280,45 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// What of a topic is to be read: each partition from its place on. What retention has deleted meanwhile is
+/// missed only while a batch is under way that may have been there.
+fn stretches_of(
+    topic: &str,
+    places: &BTreeMap<i32, i64>,
+    bounds: &BTreeMap<i32, (i64, i64)>,
+    under_way: bool,
+) -> Result<Vec<Stretch>, Blind> {
+    if let Some(gone) = places.keys().find(|partition| !bounds.contains_key(partition)) {
+        return Err(Blind::Gone(format!("partition {gone} of {topic} is gone")));
+    }
+    let stretch = |(partition, (low, high)): (&i32, &(i64, i64))| {
+        // A partition that is not among the places is younger than them.
+        let from = places.get(partition).copied().unwrap_or(*low);
+        if *high < from || (*low > from && under_way) {
+            return Err(Blind::Gone(format!(
+                "partition {partition} of {topic} has the offsets {low} to {high}, but what is to be found out is from {from} on"
+            )));
+        }
+        Ok((topic.to_owned(), *partition, from.max(*low), *high))
+    };
+    bounds.iter().map(stretch).collect()
+}
+
+/// Up to where a partition is read, with the marks of transactions.
+fn position(reader: &BaseConsumer<Log>, topic: &str, partition: i32) -> Result<i64, Blind> {
+    let positions = reader.position().map_err(unavailable)?;
+    let place = positions.find_partition(topic, partition).map(|place| place.offset());
+    // Nothing of it has come yet.
+    Ok(place.and_then(|offset| offset.to_raw()).unwrap_or(0))
+}
+
 fn unavailable(error: KafkaError) -> Blind {
     error.rdkafka_error_code().unwrap_or(Code::BrokerTransportFailure).into()
+}
+
+/// Says where partitions end, also behind open transactions.
+pub(super) fn surveyor(shared: &Shared) -> Result<BaseConsumer<Log>, Blind> {
+    consumer(shared, "read_uncommitted")
 }
 
 fn consumer(shared: &Shared, isolation: &str) -> Result<BaseConsumer<Log>, Blind> {
@@ -276,10 +329,78 @@ fn consumer(shared: &Shared, isolation: &str) -> Result<BaseConsumer<Log>, Blind
         ("group.id", "trestle-register"),
         ("enable.auto.commit", "false"),
         ("enable.partition.eof", "true"),
+        // An offset that is deleted while we are about to read it must not make us begin at the end.
+        ("auto.offset.reset", "error"),
         ("isolation.level", isolation),
         ("fetch.wait.max.ms", "5"),
     ] {
         config.set(name, value);
     }
     BaseConsumer::from_config_and_context(&config, shared.settings.log.clone()).map_err(unavailable)
+}
+
+#[cfg(test)]
+mod tests {
+    use rdkafka::mocking::MockCluster;
+    use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _};
+
+    use super::super::super::settings::Settings;
+    use super::super::super::testing::config;
+    use super::super::super::topics::Topics;
+    use super::*;
+
+    /// A broker that has three records, and a reader that knows there to be more or not.
+    fn read_up_to(to: i64) -> Result<usize, Blind> {
+        let cluster = MockCluster::new(1).unwrap();
+        cluster.create_topic("t", 1, 1).unwrap();
+        let brokers = cluster.bootstrap_servers();
+        let producer: BaseProducer =
+            ClientConfig::new().set("bootstrap.servers", &brokers).create().unwrap();
+        for _ in 0..3 {
+            producer.send(BaseRecord::<str, str>::to("t").payload("x")).unwrap();
+        }
+        producer.flush(Duration::from_secs(10)).unwrap();
+        let mut config = config("");
+        config.brokers = Some(brokers);
+        let topics = Topics::new("sepa", &config).unwrap();
+        let settings = Settings::new("sepa", "rails.sepa", &config, topics).unwrap();
+        let shared = Shared::new(settings, "trestle", "register".to_owned(), 1);
+        let reader = Reader::new(&shared, 0, Duration::from_secs(2))?;
+        let (stretch, mut seen) = (("t".to_owned(), 0, 0, to), 0);
+        let consumer = consumer(&shared, "read_committed")?;
+        reader.read_topic(&consumer, "t", [&stretch].into_iter(), &mut |_| seen += 1)?;
+        Ok(seen)
+    }
+
+    #[test]
+    fn a_broker_that_is_behind_does_not_end_the_reading() {
+        assert_eq!(read_up_to(3).unwrap(), 3);
+        assert!(matches!(read_up_to(4), Err(Blind::Unavailable(_))));
+    }
+
+    fn read(places: &[(i32, i64)], low: i64, under_way: bool) -> Option<Vec<(i32, i64, i64)>> {
+        let bounds = [(0, (low, 20)), (1, (0, 3))].into();
+        let places = places.iter().copied().collect();
+        let stretches = stretches_of("t", &places, &bounds, under_way).ok()?;
+        Some(stretches.into_iter().map(|(_, partition, from, to)| (partition, from, to)).collect())
+    }
+
+    #[test]
+    fn a_topic_is_read_from_its_places_on_and_what_is_younger_as_a_whole() {
+        assert_eq!(read(&[(0, 7)], 5, true), Some(vec![(0, 7, 20), (1, 0, 3)]));
+    }
+
+    #[test]
+    fn what_retention_has_deleted_is_missed_only_while_a_batch_is_under_way() {
+        assert_eq!(read(&[(0, 7)], 9, false), Some(vec![(0, 9, 20), (1, 0, 3)]));
+        assert_eq!(read(&[(0, 7)], 9, true), None);
+    }
+
+    #[test]
+    fn a_topic_that_is_shorter_than_it_was_is_not_the_same() {
+        for under_way in [true, false] {
+            assert_eq!(read(&[(0, 21)], 5, under_way), None);
+            assert_eq!(read(&[(0, 7), (2, 0)], 5, under_way), None, "a partition is gone");
+        }
+    }
 }

@@ -3,21 +3,28 @@
 //! This file is the rail as the relay sees it. Each `shard` has a thread, which takes the shard over (a
 //! `session` with a producer of its own, `evidence` of what became of the batch before) and then carries
 //! its batches: a `batch` becomes a transaction, whose last record goes into the `register`.
-//! docs/exactly-once.md has the protocol.
+//! Besides, `watch` looks where the topics end, keeps `contact` with the brokers, and ends an `abstention`;
+//! `examination` asks what `trestle doctor` wants to know. docs/exactly-once.md has the protocol.
 
+mod abstention;
 mod batch;
 mod callbacks;
+mod contact;
 mod evidence;
+mod examination;
 mod reach;
 mod register;
 mod session;
 mod shard;
 mod shared;
+mod status;
+mod verdicts;
+mod watch;
 
 use std::collections::{BTreeSet, HashMap};
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
@@ -31,8 +38,15 @@ use super::{check_name, destination};
 use crate::config::{ConfigError, KafkaRailConfig};
 use crate::delivery::{Failure, Lane, Places, Row, ShardKeeper, Tenure};
 use crate::rails::{Rail, Sharded};
-use shard::{Command, Shard, Status};
+pub use examination::{asking_id, examine_transactions};
+use shard::{Command, Shard};
 use shared::Shared;
+use status::Status;
+
+/// The topic that remembers the last batch of each shard.
+pub fn register_topic(rail: &str, config: &KafkaRailConfig) -> String {
+    config.register_topic.clone().unwrap_or_else(|| format!("trestle.register.{rail}"))
+}
 
 /// A Kafka rail: `delivery = "exactly_once"`.
 pub struct ExactlyOnceRail {
@@ -55,6 +69,8 @@ struct Post {
     tenure: Tenure,
     status: Arc<Status>,
     commands: mpsc::Sender<Command>,
+    /// How often it had been taken up when the last claim was made.
+    asked_at: usize,
     /// The lanes of a batch that is not complete yet.
     gathered: Vec<Arc<Lane>>,
 }
@@ -76,8 +92,7 @@ impl ExactlyOnceRail {
     pub fn new(name: &str, config: &KafkaRailConfig) -> Result<Self, ConfigError> {
         let key = format!("rails.{name}");
         let settings = Settings::new(name, &key, config, Topics::new(name, config)?)?;
-        let register =
-            config.register_topic.clone().unwrap_or_else(|| format!("trestle.register.{name}"));
+        let register = register_topic(name, config);
         check_name(&format!("{key}.register_topic"), &register)?;
         let only_destination = settings.topics.only().map(|topic| destination(name, &topic));
         let shape = settings.properties.usual_shape();
@@ -102,8 +117,7 @@ impl ExactlyOnceRail {
     fn take_up(&self, tenure: Tenure) -> Option<Post> {
         let keeper = Arc::clone(self.shared.keeper.get()?);
         let (commands, received) = mpsc::channel();
-        let no = || AtomicBool::new(false);
-        let status = Arc::new(Status { ready: no(), over: no(), ended: no() });
+        let status = Arc::new(Status::default());
         let shard =
             Shard::new(Arc::clone(&self.shared), keeper, tenure, Arc::clone(&status), received);
         self.shared.open.send_modify(|open| *open += 1);
@@ -113,7 +127,7 @@ impl ExactlyOnceRail {
             self.shared.open.send_modify(|open| *open -= 1);
             return None;
         }
-        Some(Post { tenure, status, commands, gathered: Vec::new() })
+        Some(Post { tenure, status, commands, asked_at: 0, gathered: Vec::new() })
     }
 }
 
@@ -169,7 +183,9 @@ impl Rail for ExactlyOnceRail {
 
 impl Sharded for ExactlyOnceRail {
     fn begin(&self, keeper: Arc<dyn ShardKeeper>) {
-        let _ = self.shared.keeper.set(keeper);
+        if self.shared.keeper.set(keeper).is_ok() {
+            watch::start(&self.shared);
+        }
     }
 
     fn own(&self, tenures: &[Tenure]) {
@@ -221,9 +237,28 @@ impl Sharded for ExactlyOnceRail {
         !state.told || state.shards.values().any(|post| !post.is_over())
     }
 
+    fn abstains(&self) -> bool {
+        let state = self.lock();
+        let posts = state.shards.values().filter(|post| !post.is_over());
+        // Who stands still asks for nothing: it has no broker either when nobody of us has one.
+        let silent_for = self.shared.contact.silent_for();
+        let without = posts.map(|post| post.status.sought_for().max(silent_for));
+        if self.shared.abstention.consider(without) {
+            tracing::warn!(
+                rail = self.shared.rail(),
+                "no broker can be reached: this worker gives up its shards until one can"
+            );
+        }
+        self.shared.abstention.is_on()
+    }
+
     fn places(&self) -> Places {
         let places = self.shared.reach.places();
-        self.lock().noted = Arc::new(places.keys().cloned().collect());
+        let mut state = self.lock();
+        state.noted = Arc::new(places.keys().cloned().collect());
+        for post in state.shards.values_mut() {
+            post.asked_at = post.status.take_ups.load(Ordering::Acquire);
+        }
         places
     }
 
@@ -233,9 +268,9 @@ impl Sharded for ExactlyOnceRail {
         for post in state.shards.values_mut().filter(|post| !post.gathered.is_empty()) {
             post.status.ready.store(false, Ordering::Release);
             let lanes = std::mem::take(&mut post.gathered);
-            if let Err(mpsc::SendError(Command::Carry(lanes, _))) =
-                post.commands.send(Command::Carry(lanes, Arc::clone(&noted)))
-            {
+            let carry =
+                Command::Carry { lanes, noted: Arc::clone(&noted), asked_at: post.asked_at };
+            if let Err(mpsc::SendError(Command::Carry { lanes, .. })) = post.commands.send(carry) {
                 lanes.iter().for_each(|lane| lane.leave_undecided(None));
             }
         }

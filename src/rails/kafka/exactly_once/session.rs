@@ -16,13 +16,15 @@ use super::super::properties::Shape;
 use super::batch::{Parcel, Plan};
 use super::callbacks::{Answer, Answers};
 use super::register::{self, Entry};
-use super::shard::Status;
-use super::shared::Shared;
+use super::shared::{Shared, transactional_id};
+use super::status::Status;
 use crate::delivery::{Outcome, Places, Tenure};
 use crate::failpoint::{failpoint, failpoint_soon, is_taken_out};
 
 /// librdkafka's poll returns when its time is over, whatever came: so it is asked often.
 const POLL: Duration = Duration::from_millis(1);
+/// How long the answer of a record that has spoilt its transaction may take to come to us.
+const LAST_WORDS: Duration = Duration::from_millis(200);
 /// The place of the register's record among the answers: behind every row.
 const REGISTER: usize = usize::MAX;
 
@@ -65,7 +67,7 @@ impl Session {
         status: &Arc<Status>,
     ) -> Result<Self, Code> {
         let settings = &shared.settings;
-        let mut id = format!("{}.{}.{}", shared.prefix, shared.rail(), tenure.shard);
+        let mut id = transactional_id(&shared.prefix, shared.rail(), tenure.shard);
         if is_taken_out("fence") {
             // A name of its own fences nobody off.
             id = format!("{id}.{}", uuid::Uuid::new_v4());
@@ -108,6 +110,7 @@ impl Session {
         failpoint_soon("eos_committing");
         let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_secs(1));
         self.producer.commit_transaction(left).map_err(|error| Doubt::Producer(code(error)))?;
+        self.shared.contact.answered();
         failpoint("eos_committed");
         for (parcel, reference) in plan.parcels.iter().zip(references) {
             let delivered = Outcome::Delivered { reference: Some(reference), rail_code: None };
@@ -123,7 +126,7 @@ impl Session {
         offsets: &mut Places,
         deadline: Instant,
     ) -> Result<Vec<String>, Doubt> {
-        let mark = register::mark(self.shared.rail(), plan.batch);
+        let mark = register::mark(&self.shared.scope, plan.batch);
         for (place, parcel) in plan.parcels.iter().enumerate() {
             self.send_row(place, parcel, &mark, deadline)?;
             if place == plan.parcels.len() / 2 {
@@ -158,7 +161,29 @@ impl Session {
             .key(row.participant_id.as_str())
             .payload(row.payload.as_str())
             .headers(marked);
-        self.send(record, deadline).map_err(|code| Doubt::Record { place, code })
+        self.send(record, deadline).map_err(|code| match code {
+            // It takes nothing any more: whatever is next is not to blame.
+            _ if is_fenced(code) => Doubt::Producer(code),
+            Code::State | Code::Fatal | Code::QueueFull => {
+                self.first_failure().unwrap_or(Doubt::Producer(code))
+            }
+            _ => Doubt::Record { place, code },
+        })
+    }
+
+    /// The first record that failed, if one has.
+    fn first_failure(&self) -> Option<Doubt> {
+        let until = Instant::now() + LAST_WORDS;
+        loop {
+            let failed = |(place, answer): (usize, Answer)| {
+                answer.err().map(|code| Doubt::Record { place, code })
+            };
+            let first = self.producer.context().take().into_iter().find_map(failed);
+            if first.is_some() || Instant::now() >= until {
+                return first;
+            }
+            self.producer.poll(POLL);
+        }
     }
 
     /// Writes the batch into the register, and waits until it is there.
@@ -170,7 +195,7 @@ impl Session {
             offsets: offsets.clone(),
         };
         let topic = &self.shared.register_topic;
-        let key = register::key(self.shared.rail(), self.tenure.shard);
+        let key = register::key(&self.shared.scope, self.tenure.shard);
         let value = serde_json::to_vec(&entry).map_err(|_| Doubt::Silence)?;
         let record = BaseRecord::with_opaque_to(topic, Box::new(REGISTER))
             .partition(self.tenure.shard.into())
@@ -243,4 +268,67 @@ fn code(error: KafkaError) -> Code {
 
 fn code_of(error: &KafkaError) -> Code {
     error.rdkafka_error_code().unwrap_or(Code::Fail)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use rdkafka::mocking::MockCluster;
+    use rdkafka::types::{RDKafkaApiKey, RDKafkaRespErr};
+    use tokio::sync::mpsc;
+
+    use super::super::super::settings::Settings;
+    use super::super::super::testing::{config, row};
+    use super::super::super::topics::Topics;
+    use super::*;
+    use crate::delivery::{Breaker, Lane, LaneTerms, Lease, Slots};
+
+    fn parcel() -> Parcel {
+        let terms = LaneTerms {
+            rail: "sepa".into(),
+            key: "participant".into(),
+            ordered: true,
+            halts: false,
+            lease: Lease::new(Instant::now(), Duration::from_secs(60)),
+            permit: Arc::new(Breaker::new("t".into())).permit().unwrap(),
+            taken: Arc::new(Slots::default()).take(1),
+            stopping: Arc::new(AtomicBool::new(false)),
+            settled: mpsc::unbounded_channel().0,
+        };
+        Parcel { lane: Arc::new(Lane::new(vec![row(1)], terms)), index: 0, topic: "t".into() }
+    }
+
+    /// librdkafka then says `_STATE` of whatever comes next.
+    #[test]
+    fn a_record_that_spoils_the_transaction_is_blamed_and_not_the_one_behind_it() {
+        let cluster = MockCluster::new(1).unwrap();
+        cluster.create_topic("t", 1, 1).unwrap();
+        let mut config = config("delivery_timeout_seconds = 10");
+        config.brokers = Some(cluster.bootstrap_servers());
+        let topics = Topics::new("sepa", &config).unwrap();
+        let settings = Settings::new("sepa", "rails.sepa", &config, topics).unwrap();
+        let shape = settings.properties.usual_shape();
+        let shared = Arc::new(Shared::new(settings, "trestle", "register".to_owned(), 1));
+        let tenure = Tenure { shard: 0, epoch: 1 };
+        let session = Session::open(&shared, tenure, shape, &Arc::default()).unwrap();
+        session.producer.begin_transaction().unwrap();
+        let refused = [RDKafkaRespErr::RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE];
+        cluster.request_errors(RDKafkaApiKey::Produce, &refused);
+        let (parcel, deadline) = (parcel(), Instant::now() + Duration::from_secs(10));
+        let mut place = 0;
+        let doubt = loop {
+            assert!(Instant::now() < deadline, "it takes {place} records and more");
+            match session.send_row(place, &parcel, "trestle/sepa/0/1", deadline) {
+                Ok(()) => place += 1,
+                Err(doubt) => break doubt,
+            }
+            // Each of them a request of its own, so that the first alone is refused.
+            session.producer.poll(Duration::from_millis(5));
+        };
+        assert!(
+            matches!(doubt, Doubt::Record { place: 0, code: Code::MessageSizeTooLarge }),
+            "{doubt:?} after {place} records"
+        );
+    }
 }

@@ -1,20 +1,25 @@
 //! The thread of one shard: takes it over, carries its batches, and starts again after any doubt.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
-use tracing::{error, info, warn};
+use rdkafka::types::RDKafkaErrorCode as Code;
+use tracing::{debug, error, info, warn};
 
 use super::super::classify;
 use super::super::properties::Shape;
-use super::batch::{Verdicts, plan};
+use super::batch::{Plan, plan};
 use super::evidence::{Blind, Reader};
 use super::session::{Doubt, Session, is_fenced};
 use super::shared::Shared;
+use super::status::Status;
+use super::verdicts::Verdicts;
+use super::watch::KEEP_UP;
 use crate::admin::metrics;
-use crate::delivery::{Class, Denied, Evidence, Lane, Outcome, ShardKeeper, Tenure};
+use crate::delivery::{Class, Denied, Evidence, Lane, Outcome, ShardKeeper, Stand, Tenure};
+use crate::failpoint::hurried;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
@@ -25,19 +30,14 @@ const ALONE_FOR: Duration = Duration::from_secs(60);
 
 /// What the thread is asked to do.
 pub(super) enum Command {
-    /// The lanes of a batch, and the topics whose ends were noted when it was claimed.
-    Carry(Vec<Arc<Lane>>, Arc<BTreeSet<String>>),
+    /// The lanes of a batch, the topics whose ends were noted when it was claimed, and how often the shard
+    /// had been taken up by then.
+    Carry {
+        lanes: Vec<Arc<Lane>>,
+        noted: Arc<BTreeSet<String>>,
+        asked_at: usize,
+    },
     Recover,
-}
-
-/// What the thread and the rail share.
-pub(super) struct Status {
-    /// Can take a batch.
-    pub(super) ready: AtomicBool,
-    /// Is to end: the shard is given up, or lost.
-    pub(super) over: AtomicBool,
-    /// Has ended: the shard is nobody's here.
-    pub(super) ended: AtomicBool,
 }
 
 /// Why the thread goes on or ends.
@@ -54,8 +54,10 @@ pub(super) struct Shard {
     pub(super) commands: mpsc::Receiver<Command>,
     verdicts: Verdicts,
     alone_until: Option<Instant>,
-    /// Nothing of this batch, or of one before it, may be sent any more.
-    decided: i64,
+    /// The last batch that is decided or was carried.
+    last_batch: i64,
+    /// When the database was last told where the topics end.
+    noted_at: Instant,
 }
 
 impl Shard {
@@ -66,8 +68,17 @@ impl Shard {
         status: Arc<Status>,
         commands: mpsc::Receiver<Command>,
     ) -> Self {
-        let verdicts = Verdicts::default();
-        Self { shared, keeper, tenure, status, commands, verdicts, alone_until: None, decided: 0 }
+        Self {
+            shared,
+            keeper,
+            tenure,
+            status,
+            commands,
+            verdicts: Verdicts::default(),
+            alone_until: None,
+            last_batch: 0,
+            noted_at: Instant::now(),
+        }
     }
 
     /// Until the shard is given up or lost.
@@ -117,7 +128,7 @@ impl Shard {
         self.status.over.store(true, Ordering::Relaxed);
         // What is in the database already is for whoever is next.
         while let Ok(command) = self.commands.try_recv() {
-            if let Command::Carry(lanes, _) = command {
+            if let Command::Carry { lanes, .. } = command {
                 lanes.iter().for_each(|lane| lane.leave_undecided(None));
             }
         }
@@ -137,13 +148,7 @@ impl Shard {
     fn take_up(&mut self) -> Result<Session, Setback> {
         // First of all whether it is still ours: a late fence would cost its owner a takeover.
         self.keeper.stand(self.tenure)?;
-        let session = Session::open(&self.shared, self.tenure, self.shape(), &self.status)
-            .map_err(|code| {
-                if is_fenced(code) {
-                    metrics::shard_fenced(self.shared.rail());
-                }
-                Setback::Later(format!("no transactional producer: {code}"))
-            })?;
+        let session = self.open()?;
         self.shared.prepare_register(session.client()).map_err(Setback::Later)?;
         // Asked for once more, because a claim may have been under way before the fence stood.
         let stand = self.keeper.stand(self.tenure)?;
@@ -151,11 +156,29 @@ impl Shard {
         let evidence = Reader::new(&self.shared, self.tenure.shard, patience)
             .and_then(|reader| reader.gather(&stand));
         match evidence {
-            Ok(evidence) => self.reconcile(&evidence)?,
+            Ok(evidence) => self.reconcile(&stand, &evidence)?,
             Err(Blind::Unavailable(words)) => return Err(Setback::Later(words)),
             Err(Blind::Gone(words)) => return Err(self.halt(&words)),
         }
         Ok(session)
+    }
+
+    fn open(&self) -> Result<Session, Setback> {
+        let began = Instant::now();
+        let opened = Session::open(&self.shared, self.tenure, self.shape(), &self.status);
+        match &opened {
+            Err(code) if is_fenced(*code) => metrics::shard_fenced(self.shared.rail()),
+            Err(_) => self.status.seeks_since(began),
+            Ok(_) => {
+                self.status.found();
+                self.shared.abstention.succeeded();
+            }
+        }
+        opened.map_err(|code| Setback::Later(format!("no transactional producer: {code}")))
+    }
+
+    fn take_ups(&self) -> usize {
+        self.status.take_ups.load(Ordering::Relaxed)
     }
 
     fn shape(&self) -> Shape {
@@ -163,8 +186,8 @@ impl Shard {
         self.shared.shape(alone)
     }
 
-    fn reconcile(&mut self, evidence: &Evidence) -> Result<(), Setback> {
-        let decided = match self.keeper.reconcile(self.tenure, evidence) {
+    fn reconcile(&mut self, stand: &Stand, evidence: &Evidence) -> Result<(), Setback> {
+        let decided = match self.keeper.reconcile(self.tenure, stand, evidence) {
             Err(Denied::Contradiction(words)) => return Err(self.halt(&words)),
             decided => decided?,
         };
@@ -173,7 +196,9 @@ impl Shard {
             error!(rail, shard, reason, "the shard is halted until an operator decides");
             return Err(Setback::Over);
         }
-        self.decided = decided.batch;
+        self.last_batch = decided.batch;
+        self.noted_at = Instant::now();
+        self.status.take_ups.fetch_add(1, Ordering::Release);
         let (recovered, requeued) = (decided.recovered, decided.requeued);
         metrics::shard_taken_up(rail, recovered);
         info!(rail, shard, epoch = self.tenure.epoch, recovered, requeued, "the shard is ready");
@@ -196,10 +221,18 @@ impl Shard {
                 return Next::End;
             }
             let next = match self.commands.recv_timeout(IDLE_TICK) {
-                Ok(Command::Carry(lanes, noted)) => self.carry_batch(session, &lanes, &noted),
+                // Claimed before it was found out what became of every batch: its rows are not ours any more.
+                Ok(Command::Carry { lanes, asked_at, .. }) if asked_at != self.take_ups() => {
+                    lanes.iter().for_each(|lane| lane.leave_undecided(None));
+                    None
+                }
+                Ok(Command::Carry { lanes, noted, .. }) => {
+                    self.carry_batch(session, &lanes, &noted)
+                }
                 Ok(Command::Recover) => Some(Next::TakeUp),
                 Err(mpsc::RecvTimeoutError::Timeout) => {
                     session.tick();
+                    self.keep_up();
                     None
                 }
                 Err(mpsc::RecvTimeoutError::Disconnected) => Some(Next::End),
@@ -214,6 +247,19 @@ impl Shard {
         }
     }
 
+    /// While a shard stands still its topics go on: what the database remembers of them would grow old until
+    /// they have forgotten it, or until nobody could read from there on in time.
+    fn keep_up(&mut self) {
+        if self.noted_at.elapsed() < hurried(KEEP_UP) {
+            return;
+        }
+        self.noted_at = Instant::now();
+        let places = self.shared.reach.places();
+        if let Err(denied) = self.keeper.keep_up(self.tenure, self.last_batch, &places) {
+            debug!(rail = self.shared.rail(), shard = self.tenure.shard, %denied, "not noted");
+        }
+    }
+
     fn carry_batch(
         &mut self,
         session: &Session,
@@ -221,13 +267,12 @@ impl Shard {
         noted: &BTreeSet<String>,
     ) -> Option<Next> {
         let batch = lanes.first().and_then(|lane| lane.batch())?;
-        if batch.number <= self.decided {
-            // Reconciled while it was on its way to us: its rows are not ours any more.
-            lanes.iter().for_each(|lane| lane.leave_undecided(None));
-            return None;
-        }
-        let plan = plan(&self.shared, session.client(), &mut self.verdicts, batch, lanes);
+        self.last_batch = batch.number;
+        self.noted_at = Instant::now();
+        let plan = plan(&self.shared, session.client(), &self.verdicts, batch, lanes);
+        let rows = || lanes.iter().flat_map(|lane| lane.rows());
         if plan.parcels.is_empty() {
+            self.verdicts.forget(rows());
             return None;
         }
         if session.shape != self.shape() {
@@ -241,12 +286,12 @@ impl Shard {
             return Some(Next::TakeUp);
         }
         match session.transact(&plan) {
-            Ok(()) => None,
+            Ok(()) => {
+                self.verdicts.forget(rows());
+                None
+            }
             Err(doubt) => {
-                let failure = self.weigh(&doubt, session, |place| {
-                    let parcel = &plan.parcels[place];
-                    parcel.lane.rows()[parcel.index].outbox_id
-                });
+                let failure = self.weigh(&doubt, session, &plan);
                 warn!(
                     rail = self.shared.rail(),
                     shard = self.tenure.shard,
@@ -270,27 +315,29 @@ impl Shard {
         &mut self,
         doubt: &Doubt,
         session: &Session,
-        outbox_id: impl Fn(usize) -> uuid::Uuid,
+        plan: &Plan,
     ) -> Option<crate::delivery::Failure> {
         let (code, place) = match doubt {
             _ if doubt.is_fenced() => return None,
             Doubt::Record { place, code } => (*code, Some(*place)),
             Doubt::Producer(code) => (*code, None),
             Doubt::Silence => {
-                return Some(classify::failure(rdkafka::types::RDKafkaErrorCode::MessageTimedOut));
+                return Some(classify::failure(Code::MessageTimedOut));
             }
         };
         let failure = classify::failure(code);
         match (self.shared.settings.classes.class(code), place) {
             (Class::Unavailable, _) => return Some(failure),
             (Class::Terminal, Some(place)) if session.shape.alone => {
-                self.verdicts.remember(outbox_id(place), Outcome::Refused(failure));
+                self.verdicts.remember(plan.row(place), Outcome::Refused(failure));
             }
             // A broker refuses a batch of records: alone, it shows which of them it means.
             (Class::Terminal, Some(_)) => self.alone_until = Some(Instant::now() + ALONE_FOR),
             (Class::Retryable, Some(place)) => {
-                self.verdicts.remember(outbox_id(place), Outcome::Retry(failure));
+                self.verdicts.remember(plan.row(place), Outcome::Retry(failure));
             }
+            // It takes nothing, and no record tells why: not to be tried again at once.
+            (_, None) if code == Code::State => return Some(failure),
             (_, None) => {}
         }
         None

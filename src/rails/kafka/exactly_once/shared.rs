@@ -16,19 +16,31 @@ use super::super::inquiry;
 use super::super::properties::Shape;
 use super::super::settings::Settings;
 use super::super::state::Found;
+use super::abstention::Abstention;
+use super::contact::Contact;
 use super::reach::Reach;
+use super::register;
 use crate::delivery::ShardKeeper;
 
 /// What is known of a topic is asked again after so long.
 const KNOWN_FOR: Duration = Duration::from_secs(10);
 
+/// The broker knows a producer by it: `trestle.payments.3`.
+pub(super) fn transactional_id(prefix: &str, rail: &str, who: impl std::fmt::Display) -> String {
+    format!("{prefix}.{rail}.{who}")
+}
+
 pub(super) struct Shared {
     pub(super) settings: Settings,
     pub(super) prefix: String,
+    /// What our batches are known by, among those of other databases and rails.
+    pub(super) scope: String,
     pub(super) register_topic: String,
     pub(super) shards: i16,
     pub(super) keeper: OnceLock<Arc<dyn ShardKeeper>>,
     pub(super) reach: Reach,
+    pub(super) abstention: Abstention,
+    pub(super) contact: Contact,
     topics: Mutex<HashMap<Arc<str>, Found>>,
     admin: Mutex<Option<AdminClient<Log>>>,
     /// The smallest `max.message.bytes` of the topics used so far, or the user's own `batch.size`.
@@ -47,12 +59,15 @@ impl Shared {
     ) -> Self {
         Self {
             batch_bytes: AtomicUsize::new(settings.properties.usual_shape().batch_bytes),
+            scope: register::scope(prefix, &settings.log.rail),
             settings,
             prefix: prefix.to_owned(),
+            reach: Reach::new(&register_topic),
+            abstention: Abstention::default(),
+            contact: Contact::default(),
             register_topic,
             shards,
             keeper: OnceLock::new(),
-            reach: Reach::default(),
             topics: Mutex::new(HashMap::new()),
             admin: Mutex::new(None),
             closing: AtomicBool::new(false),
@@ -97,10 +112,16 @@ impl Shared {
         Ok(found)
     }
 
-    fn partitions<C: ClientContext>(&self, client: &Client<C>, topic: &str) -> Result<usize, Code> {
+    /// How many a topic has. Whatever a broker says of it, it says something.
+    pub(super) fn partitions<C: ClientContext>(
+        &self,
+        client: &Client<C>,
+        topic: &str,
+    ) -> Result<usize, Code> {
         let metadata = client
             .fetch_metadata(Some(topic), self.settings.question_timeout())
             .map_err(|error| error.rdkafka_error_code().unwrap_or(Code::BrokerTransportFailure))?;
+        self.contact.answered();
         inquiry::partitions(&metadata, topic)
     }
 

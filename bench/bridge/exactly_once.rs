@@ -1,0 +1,91 @@
+//! What exactly once costs, against the idempotent rail in the same run.
+
+use std::time::{Duration, Instant};
+
+use crate::bridge::Bridge;
+use crate::database::Database;
+use crate::drain::Drained;
+use crate::latency::{measure, percentile};
+use crate::report::{Bound, Report};
+use crate::topic;
+
+const ROWS: usize = 200_000;
+const PARTICIPANTS: usize = 1_000;
+const ROUNDS: usize = 2;
+const RATE: usize = 200;
+const POLICY: &str = "SELECT outbox.set_rail_policies('{\"kafka\": {\"delivery\": \"exactly_once\"}}', 'bench', 'bench')";
+
+/// A database and a topic, and the settings of a rail that delivers exactly once between them.
+pub(crate) async fn scene(name: &str) -> (Database, String, String) {
+    let (database, topic) = (Database::new(name).await, topic::make("exactly-once").await);
+    database.run(POLICY).await;
+    let settings = format!(
+        "delivery = \"exactly_once\"\ntransactional_id_prefix = \"{topic}\"\nregister_topic = \"{topic}.register\"\n"
+    );
+    (database, topic, settings)
+}
+
+pub(crate) async fn drain(report: &mut Report) {
+    let (mut idempotent, mut exactly_once) = (Drained::default(), Drained::default());
+    let (mut idempotent_cpu, mut exactly_once_cpu) = (Duration::ZERO, Duration::ZERO);
+    for round in 0..ROUNDS {
+        let database = Database::new(&format!("idempotent{round}")).await;
+        let topic = topic::make("idempotent").await;
+        let (drain, cpu) = drained(&database, &topic, "").await;
+        idempotent.add(drain);
+        idempotent_cpu += cpu;
+        let (database, topic, settings) = scene(&format!("exactly_once{round}")).await;
+        let (drain, cpu) = drained(&database, &topic, &settings).await;
+        exactly_once.add(drain);
+        exactly_once_cpu += cpu;
+    }
+    let (idempotent, exactly_once) = (idempotent.per_second(), exactly_once.per_second());
+    report.ratio(
+        "drain of 512-byte rows, exactly once against idempotent",
+        format!("idempotent {idempotent:.0} rows/s, exactly once {exactly_once:.0} rows/s"),
+        exactly_once / idempotent,
+        Bound::AtLeast(0.7),
+    );
+    let per_100k = |cpu: Duration| cpu.as_secs_f64() * 100_000.0 / (ROWS * ROUNDS) as f64;
+    let (plain, so) = (per_100k(idempotent_cpu), per_100k(exactly_once_cpu));
+    report.figure(
+        "processor time of the bridge for 100,000 rows",
+        format!("idempotent {plain:.1} s, exactly once {so:.1} s"),
+    );
+}
+
+async fn drained(database: &Database, topic: &str, settings: &str) -> (Drained, Duration) {
+    database.fill(ROWS, PARTICIPANTS, "r").await;
+    let began = Instant::now();
+    let mut bridge = Bridge::start_with("drain", &database.url(), topic, settings);
+    bridge.ended().await;
+    let drained = Drained { rows: ROWS, took: began.elapsed() };
+    let left = "SELECT count(*) FROM outbox.payment_outbox_pending";
+    let left: i64 = database.connect().await.query_one(left, &[]).await.unwrap().get(0);
+    assert_eq!(left, 0, "rows are left");
+    let topic = topic.to_owned();
+    let seen = tokio::task::spawn_blocking(move || topic::consume(&topic, ROWS)).await.unwrap();
+    assert_eq!(seen.len(), ROWS);
+    (drained, bridge.cpu())
+}
+
+pub(crate) async fn latency(report: &mut Report) {
+    let database = Database::new("latency_idempotent").await;
+    let topic = topic::make("idempotent").await;
+    let bridge = Bridge::start("run", &database.url(), &topic);
+    let idempotent = measure(&database, &topic, RATE).await;
+    drop(bridge);
+    let (database, topic, settings) = scene("latency_exactly_once").await;
+    let _bridge = Bridge::start_with("run", &database.url(), &topic, &settings);
+    let exactly_once = measure(&database, &topic, RATE).await;
+    let of = |percent| (percentile(&idempotent, percent), percentile(&exactly_once, percent));
+    let ((plain, so), (plain_99, so_99)) = (of(50), of(99));
+    report.ratio(
+        &format!("commit to consumer at {RATE} rows/s, p50 in ms that exactly once adds"),
+        format!(
+            "idempotent {plain:.1} ms (p99 {plain_99:.1}), exactly once {so:.1} ms (p99 {so_99:.1})"
+        ),
+        so - plain,
+        Bound::AtMost(10.0),
+    );
+}

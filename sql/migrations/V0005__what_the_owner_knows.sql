@@ -1,0 +1,6 @@
+-- Made anew after the migrations, with other arguments or other columns: the owner of a shard says which
+-- batch it knows of, and which stand its evidence is about.
+DROP FUNCTION IF EXISTS outbox.claim_outbox_batch(integer, text, integer, text[], uuid, integer, smallint[], bigint[], jsonb);
+DROP FUNCTION IF EXISTS outbox.claimable_shards(text, text[], smallint[], bigint[], timestamptz);
+DROP FUNCTION IF EXISTS outbox.lease_outbox_shards(text, text, integer);
+DROP FUNCTION IF EXISTS outbox.reconcile_outbox_shard(text, text, smallint, bigint, uuid[], bigint[], text[], bigint[], integer[], bigint, jsonb);
