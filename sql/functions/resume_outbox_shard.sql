@@ -13,7 +13,8 @@ BEGIN
     RAISE EXCEPTION 'shard % of rail_type % is not halted', COALESCE(p_shard::text, 'null'), COALESCE(quote_literal(p_rail_type), 'null') USING ERRCODE = 'P7016';
   END IF;
   v_rows := outbox.requeue_batch(outbox.lock_batch(p_rail_type, p_shard), left('operator:' || p_actor, 70));
-  UPDATE outbox.payment_outbox_shards AS s SET halted_at = NULL, halted_reason = NULL, offsets = '{}'
+  -- Batch 0 without offsets is a shard that was never used, or a database that has forgotten it: everything is read then.
+  UPDATE outbox.payment_outbox_shards AS s SET halted_at = NULL, halted_reason = NULL, offsets = '{}', batch = GREATEST(s.batch, 1)
   WHERE s.rail_type = p_rail_type AND s.shard = p_shard;
   PERFORM outbox.log_event('SHARD_RESUMED', p_actor, p_reason, NULL, p_rail_type, '{}', jsonb_build_object('shard', p_shard, 'requeued', v_rows));
   RETURN v_rows;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::scene::Scene;
-use crate::rows::{all_done, enqueue, wait_for};
+use crate::rows::{all_done, count, enqueue, wait_for};
 use crate::support::Topic;
 
 const HALTED: &str =
@@ -90,4 +90,21 @@ async fn a_topic_that_was_deleted_halts_no_shard_without_a_batch_under_way() {
     all_done(&scene.database).await;
     assert_eq!(scene.topic.consume_committed().await.len(), 50);
     assert_eq!(halted(&scene).await, 0);
+}
+
+/// What was sent is deleted as well: nobody can tell any more, and nothing is sent on a guess.
+#[tokio::test]
+async fn a_shard_whose_beginning_is_forgotten_and_deleted_halts() {
+    let mut scene = Scene::with_shards(1, "").await;
+    enqueue(&scene.database.connect().await, "kafka", 20, 100).await;
+    scene.deliver_and_forget().await;
+    delete_everything(&scene.topic).await;
+    let heir = scene.setup.run();
+    heir.logged("the shard is halted until an operator decides").await;
+    assert_eq!(count(&scene.database, "DISPATCHED").await, 0);
+    let resume =
+        "SELECT outbox.resume_outbox_shard('kafka', 0::smallint, 'anna', 'consumers are told')";
+    scene.database.connect().await.batch_execute(resume).await.unwrap();
+    all_done(&scene.database).await;
+    assert_eq!(count(&scene.database, "DISPATCHED").await, 100);
 }

@@ -98,6 +98,20 @@ impl Scene {
         self.database.connect().await.batch_execute(PASS).await.unwrap();
     }
 
+    /// Everything is delivered, and then its database is one that has not heard of it. Returns for how many topics
+    /// that one knows where to begin.
+    pub(crate) async fn deliver_and_forget(&mut self) -> i64 {
+        let before = self.database.copy().await;
+        let worker = self.setup.run();
+        all_done(&self.database).await;
+        drop(worker);
+        self.setup = self.setup.clone().on(&before).await;
+        self.database = before;
+        self.let_the_leases_pass().await;
+        let known = "SELECT count(*) FROM outbox.payment_outbox_shards AS s CROSS JOIN LATERAL jsonb_object_keys(s.offsets)";
+        self.database.connect().await.query_one(known, &[]).await.unwrap().get(0)
+    }
+
     /// How many rows were recovered, by evidence.
     pub(crate) async fn recovered(&self) -> HashMap<String, i64> {
         const RECOVERED: &str = "SELECT rail_code, count(*) FROM outbox.payment_outbox_attempts \

@@ -58,32 +58,33 @@ impl<'a> Reader<'a> {
         Ok(Self { shared, shard, ends, deadline: Instant::now() + patience })
     }
 
-    /// Everything that is known of the shard since `stand`.
-    pub(super) fn gather(&self, stand: &Stand) -> Result<Evidence, Blind> {
-        let (entries, register_lost) = self.register(stand)?;
+    /// Everything that is known of the shard since `stand`, and where its topics ended before its first record.
+    pub(super) fn gather(&self, stand: &Stand) -> Result<(Evidence, Places), Blind> {
+        let told = self.register(stand)?;
         let mut evidence = Evidence {
             complete: Vec::new(),
-            last_batch: entries.iter().map(|entry| entry.batch).max(),
+            last_batch: told.entries.iter().map(|entry| entry.batch).max(),
             ..Evidence::default()
         };
-        // What was never read has no beginning to compare from: the register speaks for it.
-        let known = !stand.places.is_empty();
-        // What the database has decided about needs no proof, and may be gone with time.
-        let decided = stand.batch - i64::from(stand.under_way);
-        let open = || entries.iter().filter(|entry| entry.batch > decided);
-        if known {
-            evidence.complete = open().map(|entry| (entry.batch, entry.rows)).collect();
-        }
-        if known && (stand.under_way || !entries.is_empty() || register_lost) {
-            let may_be_in = |topic: &str| {
-                stand.under_way
-                    || register_lost
-                    || open().any(|entry| entry.offsets.contains_key(topic))
-            };
-            evidence.found = self.tail(stand, may_be_in)?;
+        // A shard that has had batches and knows no places was let go on by an operator: nothing is looked for.
+        let wanted = stand.batch == 0 || !stand.places.is_empty();
+        if wanted {
+            // What the database has decided about needs no proof, and may be gone with time.
+            let decided = stand.batch - i64::from(stand.under_way);
+            let open: Vec<&Entry> = told.entries.iter().filter(|e| e.batch > decided).collect();
+            evidence.complete = open.iter().map(|entry| (entry.batch, entry.rows)).collect();
+            if stand.under_way || !told.entries.is_empty() || told.lost {
+                evidence.found = self.tail(stand, &open, told.lost)?;
+            }
         }
         evidence.places = self.places(stand)?;
-        Ok(evidence)
+        let mut origin = told.last.map(|entry| entry.origin).unwrap_or_default();
+        for (topic, places) in stand.places.iter().chain(&evidence.places) {
+            if *topic != self.shared.register_topic && !origin.contains_key(topic) {
+                origin.insert(topic.clone(), places.clone());
+            }
+        }
+        Ok((evidence, origin))
     }
 
     /// Where everything ends now: nothing of this shard is under way.
@@ -111,8 +112,7 @@ impl<'a> Reader<'a> {
         Ok(places)
     }
 
-    /// The entries of the register since `stand`, or its last one, and whether it has lost what it had.
-    fn register(&self, stand: &Stand) -> Result<(Vec<Entry>, bool), Blind> {
+    fn register(&self, stand: &Stand) -> Result<Told, Blind> {
         let topic = &self.shared.register_topic;
         let bounds = self.shared.bounds(self.ends.client(), topic)?;
         let partition = i32::from(self.shard);
@@ -122,46 +122,51 @@ impl<'a> Reader<'a> {
             )));
         };
         let known = stand.places.get(topic).and_then(|places| places.get(&partition)).copied();
-        if let Some(from) = known {
-            let lost = high < from;
-            let entries = if lost { Vec::new() } else { self.entries(from.max(low), high)? };
-            return Ok((entries.into_iter().collect::<Result<_, _>>()?, lost));
-        }
         let mut look = FIRST_LOOK;
         loop {
-            let from = (high - look).max(low);
-            if let Some(last) = self.entries(from, high)?.pop() {
-                return Ok((vec![last?], false));
-            }
-            if from == low {
-                return Ok((Vec::new(), false));
+            let from = known.unwrap_or(high).min(high - look).max(low);
+            let entries = self.entries(from, high)?;
+            if !entries.is_empty() || from == low {
+                return told(entries, known, high);
             }
             look *= 8;
         }
     }
 
-    /// What a part of the register says of our shard, and what nobody can read.
-    fn entries(&self, from: i64, to: i64) -> Result<Vec<Result<Entry, Blind>>, Blind> {
+    /// What a part of the register says of our shard, by offset, and what nobody can read.
+    fn entries(&self, from: i64, to: i64) -> Result<Vec<Inscription>, Blind> {
         let key = register::key(&self.shared.scope, self.shard);
         let stretch = (self.shared.register_topic.clone(), i32::from(self.shard), from, to);
         let mut entries = Vec::new();
         self.read(vec![stretch], |message| {
             let entry = register::read(&key, message.key(), message.payload()).map_err(|why| {
                 let at = reference(message.topic(), message.partition(), message.offset());
-                Blind::Gone(format!(
+                format!(
                     "the record {at} of the register cannot be read, {why}: give the rail another register_topic"
-                ))
+                )
             });
-            entries.extend(entry.transpose());
+            entries.extend(entry.transpose().map(|entry| (message.offset(), entry)));
         })?;
         Ok(entries)
     }
 
     /// The rows of the shard that are in the topics since `stand`. A topic that is gone is missed only if
     /// something that nobody has decided about may be in it.
-    fn tail(&self, stand: &Stand, may_be_in: impl Fn(&str) -> bool) -> Result<Vec<Found>, Blind> {
+    fn tail(
+        &self,
+        stand: &Stand,
+        open: &[&Entry],
+        register_lost: bool,
+    ) -> Result<Vec<Found>, Blind> {
+        let named = |topic: &str| open.iter().any(|entry| entry.offsets.contains_key(topic));
+        let may_be_in = |topic: &str| {
+            let noted = stand.places.contains_key(topic);
+            noted && (stand.under_way || register_lost) || named(topic)
+        };
+        // The database has lost commits: what is deleted meanwhile may be what it does not know of.
+        let forgetful = open.iter().any(|entry| entry.batch > stand.batch);
         let mut stretches = Vec::new();
-        for (topic, places) in &stand.places {
+        for (topic, places) in &beginnings(stand, open)? {
             if *topic == self.shared.register_topic || is_taken_out("tail") {
                 continue;
             }
@@ -172,7 +177,8 @@ impl<'a> Reader<'a> {
                 Err(Code::UnknownTopicOrPartition | Code::UnknownTopic) => continue,
                 bounds => bounds?,
             };
-            stretches.extend(stretches_of(topic, places, &bounds, stand.under_way)?);
+            let all = stand.under_way || forgetful;
+            stretches.extend(stretches_of(topic, places, &bounds, all)?);
         }
         let mut found = Vec::new();
         self.read(stretches, |message| found.extend(self.row(message)))?;
@@ -280,13 +286,52 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// An entry of the register, or why it cannot be read, and its offset.
+type Inscription = (i64, Result<Entry, String>);
+
+/// What the register says of a shard.
+struct Told {
+    /// The entries since its stand; of a shard without one, the last.
+    entries: Vec<Entry>,
+    last: Option<Entry>,
+    /// Whether the register has lost what it had.
+    lost: bool,
+}
+
+/// What cannot be read is missed if it is the last entry, or one since `known`.
+fn told(entries: Vec<Inscription>, known: Option<i64>, high: i64) -> Result<Told, Blind> {
+    let since = known.or(entries.last().map(|(offset, _)| *offset)).unwrap_or(high);
+    let last = entries.last().map(|(_, entry)| entry.clone()).transpose().map_err(Blind::Gone)?;
+    let entries = entries.into_iter().filter(|(offset, _)| *offset >= since);
+    let entries: Result<_, _> = entries.map(|(_, entry)| entry.map_err(Blind::Gone)).collect();
+    Ok(Told { entries: entries?, last, lost: known.is_some_and(|from| high < from) })
+}
+
+/// From where on the topics are read: from the places that the database knows. Of a topic that it has forgotten, with
+/// the batch that first went there, the register remembers where the shard began.
+fn beginnings(stand: &Stand, open: &[&Entry]) -> Result<Places, Blind> {
+    let mut from = stand.places.clone();
+    for entry in open.iter().filter(|entry| entry.batch > stand.batch) {
+        for (topic, places) in &entry.origin {
+            from.entry(topic.clone()).or_insert_with(|| places.clone());
+        }
+        if let Some(topic) = entry.offsets.keys().find(|topic| !from.contains_key(*topic)) {
+            return Err(Blind::Gone(format!(
+                "batch {} is in the topic {topic}, but nothing says from where on to read it",
+                entry.batch
+            )));
+        }
+    }
+    Ok(from)
+}
+
 /// What of a topic is to be read: each partition from its place on. What retention has deleted meanwhile is
-/// missed only while a batch is under way that may have been there.
+/// missed only where `all` of it is needed: what nobody has decided about may have been there.
 fn stretches_of(
     topic: &str,
     places: &BTreeMap<i32, i64>,
     bounds: &BTreeMap<i32, (i64, i64)>,
-    under_way: bool,
+    all: bool,
 ) -> Result<Vec<Stretch>, Blind> {
     if let Some(gone) = places.keys().find(|partition| !bounds.contains_key(partition)) {
         return Err(Blind::Gone(format!("partition {gone} of {topic} is gone")));
@@ -294,7 +339,7 @@ fn stretches_of(
     let stretch = |(partition, (low, high)): (&i32, &(i64, i64))| {
         // A partition that is not among the places is younger than them.
         let from = places.get(partition).copied().unwrap_or(*low);
-        if *high < from || (*low > from && under_way) {
+        if *high < from || (*low > from && all) {
             return Err(Blind::Gone(format!(
                 "partition {partition} of {topic} has the offsets {low} to {high}, but what is to be found out is from {from} on"
             )));

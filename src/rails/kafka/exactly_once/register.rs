@@ -19,6 +19,10 @@ pub(super) struct Entry {
     pub(super) epoch: i64,
     /// The last offset of the batch in each partition.
     pub(super) offsets: Places,
+    /// Where each topic ended before the shard's first record there: for a database that was set back to
+    /// before it. Entries that are older than this field have none.
+    #[serde(default)]
+    pub(super) origin: Places,
 }
 
 /// What the batches of one database on one rail are known by: `trestle/payments`. A name of a rail has no
@@ -84,7 +88,8 @@ mod tests {
 
     #[test]
     fn an_entry_is_read_and_one_that_cannot_be_read_is_not_nothing() {
-        let entry = Entry { batch: 7, rows: 2, epoch: 1, offsets: Places::new() };
+        let (offsets, origin) = (Places::new(), Places::new());
+        let entry = Entry { batch: 7, rows: 2, epoch: 1, offsets, origin };
         let value = serde_json::to_vec(&entry).unwrap();
         let own = key(&scope("a", "pay"), 3);
         let told =

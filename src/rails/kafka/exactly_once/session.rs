@@ -93,18 +93,18 @@ impl Session {
 
     /// Sends a batch: all of it, then the register's record, then the commit. Only when that has
     /// succeeded, the rows are reported.
-    pub(super) fn transact(&self, plan: &Plan) -> Result<(), Doubt> {
+    pub(super) fn transact(&self, plan: &Plan, origin: &Places) -> Result<(), Doubt> {
         failpoint("eos_before_begin");
         let deadline = Instant::now() + self.shared.settings.overdue_after();
         self.producer.begin_transaction().map_err(|error| Doubt::Producer(code(error)))?;
         let mut offsets = Places::new();
         if is_taken_out("register_order") {
-            self.enter(plan, &offsets, deadline)?;
+            self.enter(plan, &offsets, origin, deadline)?;
         }
         let references = self.send_rows(plan, &mut offsets, deadline)?;
         failpoint("eos_sent");
         if !is_taken_out("register_order") {
-            self.enter(plan, &offsets, deadline)?;
+            self.enter(plan, &offsets, origin, deadline)?;
         }
         failpoint("eos_before_commit");
         failpoint_soon("eos_committing");
@@ -187,12 +187,19 @@ impl Session {
     }
 
     /// Writes the batch into the register, and waits until it is there.
-    fn enter(&self, plan: &Plan, offsets: &Places, deadline: Instant) -> Result<(), Doubt> {
+    fn enter(
+        &self,
+        plan: &Plan,
+        offsets: &Places,
+        origin: &Places,
+        deadline: Instant,
+    ) -> Result<(), Doubt> {
         let entry = Entry {
             batch: plan.batch.number,
             rows: i32::try_from(plan.parcels.len()).unwrap_or(i32::MAX),
             epoch: self.tenure.epoch,
             offsets: offsets.clone(),
+            origin: origin.clone(),
         };
         let topic = &self.shared.register_topic;
         let key = register::key(&self.shared.scope, self.tenure.shard);

@@ -18,7 +18,7 @@ use super::status::Status;
 use super::verdicts::Verdicts;
 use super::watch::KEEP_UP;
 use crate::admin::metrics;
-use crate::delivery::{Class, Denied, Evidence, Lane, Outcome, ShardKeeper, Stand, Tenure};
+use crate::delivery::{Class, Denied, Evidence, Lane, Outcome, Places, ShardKeeper, Stand, Tenure};
 use crate::failpoint::hurried;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
@@ -58,6 +58,8 @@ pub(super) struct Shard {
     last_batch: i64,
     /// When the database was last told where the topics end.
     noted_at: Instant,
+    /// Where each topic ended before the shard's first record there.
+    origin: Places,
 }
 
 impl Shard {
@@ -78,6 +80,7 @@ impl Shard {
             alone_until: None,
             last_batch: 0,
             noted_at: Instant::now(),
+            origin: Places::new(),
         }
     }
 
@@ -156,7 +159,10 @@ impl Shard {
         let evidence = Reader::new(&self.shared, self.tenure.shard, patience)
             .and_then(|reader| reader.gather(&stand));
         match evidence {
-            Ok(evidence) => self.reconcile(&stand, &evidence)?,
+            Ok((evidence, origin)) => {
+                self.reconcile(&stand, &evidence)?;
+                self.origin = origin;
+            }
             Err(Blind::Unavailable(words)) => return Err(Setback::Later(words)),
             Err(Blind::Gone(words)) => return Err(self.halt(&words)),
         }
@@ -285,7 +291,8 @@ impl Shard {
             lanes.iter().for_each(|lane| lane.give_back_the_rest());
             return Some(Next::TakeUp);
         }
-        match session.transact(&plan) {
+        self.begin_in(&plan.topics());
+        match session.transact(&plan, &self.origin) {
             Ok(()) => {
                 self.verdicts.forget(rows());
                 None
@@ -343,6 +350,17 @@ impl Shard {
         None
     }
 
+    /// Whatever is sent to a topic for the first time comes where it ends now, or later.
+    fn begin_in(&mut self, topics: &BTreeSet<&str>) {
+        for topic in topics {
+            if !self.origin.contains_key(*topic)
+                && let Some(ends) = self.shared.reach.places().remove(*topic)
+            {
+                self.origin.insert((*topic).to_owned(), ends);
+            }
+        }
+    }
+
     /// No record goes to a topic of which the database does not know from where on to read it.
     fn note(
         &self,
@@ -350,7 +368,7 @@ impl Shard {
         topics: &BTreeSet<&str>,
         noted: &BTreeSet<String>,
     ) -> Result<(), String> {
-        let mut places = crate::delivery::Places::new();
+        let mut places = Places::new();
         for topic in topics.iter().filter(|topic| !noted.contains(**topic)) {
             let bounds = self.shared.bounds(session.client(), topic).map_err(|c| c.to_string())?;
             let ends = bounds.into_iter().map(|(partition, (_, end))| (partition, end)).collect();
