@@ -19,6 +19,7 @@ AS $$
 DECLARE
   v_now     timestamptz;
   v_scope   text;
+  v_hint    text;
   v_start   timestamptz;
   v_rails   text[];
   v_place   record;
@@ -39,13 +40,15 @@ BEGIN
   v_rails := outbox.claimable_rails(COALESCE(p_rail_types, outbox.due_rails()), p_shards IS NOT NULL);
 
   FOR v_place IN SELECT * FROM outbox.claimable_shards(p_worker_id, p_rail_types, p_shards, p_epochs, p_batches, v_now) LOOP
-    v_scope := concat_ws(',', p_tenant_id, array_to_string(p_rail_types, ','), NULLIF(v_place.shard, -1));
-    v_start := outbox.scan_start('outbox.claim_scan', v_scope, v_now);
+    v_scope := concat_ws(',', p_tenant_id, array_to_string(p_rail_types, ','));
+    -- Each shard is scanned on its own, and would forget where the others are.
+    v_hint := concat_ws('_', 'outbox.claim_scan', NULLIF(v_place.shard, -1));
+    v_start := outbox.scan_start(v_hint, v_scope, v_now);
     -- Few lanes with many rows each are cheaper than many with one: begin with a tenth of the batch.
     v_lanes := GREATEST((p_batch_size - cardinality(v_ids)) / 10, 1);
     v_had := cardinality(v_ids);
     v_picked := outbox.pick_lanes(v_rails, p_tenant_id, v_now, v_start, 0, v_lanes, v_place.shard);
-    PERFORM outbox.remember_scan('outbox.claim_scan', v_scope, v_start, COALESCE(v_picked.first_due, v_now), v_now, outbox.clock() - v_now);
+    PERFORM outbox.remember_scan(v_hint, v_scope, v_start, COALESCE(v_picked.first_due, v_now), v_now, outbox.clock() - v_now);
     LOOP
       v_more := ARRAY[]::uuid[];
       IF cardinality(v_picked.turn_ids) > 0 THEN
@@ -70,7 +73,8 @@ BEGIN
       v_picked := outbox.pick_lanes(v_rails, p_tenant_id, v_now, v_picked.last_due, v_picked.last_turn, v_lanes, v_place.shard);
     END LOOP;
     IF v_place.batch IS NOT NULL AND cardinality(v_ids) > v_had THEN
-      UPDATE outbox.payment_outbox_shards AS s SET batch = v_place.batch, offsets = s.offsets || COALESCE(p_offsets, '{}')
+      UPDATE outbox.payment_outbox_shards AS s SET batch = v_place.batch, offsets = s.offsets || COALESCE(p_offsets, '{}'),
+        lease_expires_at = GREATEST(s.lease_expires_at, v_now + p_lease_seconds * interval '1 second')
       WHERE s.rail_type = p_rail_types[1] AND s.shard = v_place.shard;
     END IF;
     EXIT WHEN cardinality(v_ids) >= p_batch_size;

@@ -6,6 +6,7 @@ AS $$
 #variable_conflict use_column
 DECLARE
   v_now   timestamptz;
+  v_lease interval := p_lease_seconds * interval '1 second';
   v_owned integer;
   v_share record;
 BEGIN
@@ -13,9 +14,17 @@ BEGIN
   v_now := outbox.clock();
   UPDATE outbox.payment_outbox_workers AS w SET seen_at = GREATEST(w.seen_at, v_now), live_until = GREATEST(w.live_until, v_now + interval '30 seconds')
   WHERE w.worker_id = p_worker_id;
-  UPDATE outbox.payment_outbox_shards AS s SET lease_expires_at = v_now + p_lease_seconds * interval '1 second'
-  WHERE s.rail_type = p_rail_type AND s.owner = p_worker_id;
-  GET DIAGNOSTICS v_owned = ROW_COUNT;
+  -- To renew it twice a second would hold up claims and outcomes, which lock their shards too: it is renewed when a quarter
+  -- of it is gone, unless somebody is in the way, and when half of it is gone whoever is.
+  UPDATE outbox.payment_outbox_shards AS s SET lease_expires_at = v_now + v_lease
+  WHERE s.rail_type = p_rail_type AND s.shard = ANY (
+    ARRAY(SELECT o.shard FROM outbox.payment_outbox_shards AS o
+          WHERE o.rail_type = p_rail_type AND o.owner = p_worker_id AND o.lease_expires_at < v_now + v_lease * 0.5
+          ORDER BY o.shard FOR NO KEY UPDATE)
+    || ARRAY(SELECT o.shard FROM outbox.payment_outbox_shards AS o
+             WHERE o.rail_type = p_rail_type AND o.owner = p_worker_id AND o.lease_expires_at < v_now + v_lease * 0.75
+             ORDER BY o.shard FOR NO KEY UPDATE SKIP LOCKED));
+  v_owned := (SELECT count(*) FROM outbox.payment_outbox_shards AS s WHERE s.rail_type = p_rail_type AND s.owner = p_worker_id);
   v_share := outbox.share_of_shards(p_worker_id, p_rail_type, v_now);
   PERFORM outbox.take_shards(p_worker_id, p_rail_type, p_lease_seconds, v_now, v_share.most - v_owned);
   RETURN QUERY

@@ -6,7 +6,7 @@
 CREATE OR REPLACE FUNCTION outbox.reconcile_outbox_shard(
   p_worker_id text, p_rail_type text, p_shard smallint, p_epoch bigint, p_stand_batch bigint, p_stand_offsets jsonb,
   p_found_ids uuid[], p_found_batches bigint[], p_found_references text[],
-  p_register_batches bigint[], p_register_rows integer[], p_last_batch bigint, p_offsets jsonb
+  p_register_batches bigint[], p_register_rows integer[], p_last_batch bigint, p_offsets jsonb, p_sender text
 ) RETURNS TABLE (batch bigint, recovered integer, requeued integer, halted_reason text)
 LANGUAGE plpgsql SECURITY DEFINER ROWS 1
 SET search_path = pg_catalog, pg_temp
@@ -44,7 +44,7 @@ BEGIN
   END IF;
   -- These offsets alone: a topic that is not among them is gone, and would be missed again and again.
   UPDATE outbox.payment_outbox_shards AS s
-  SET ready = true, batch = GREATEST(s.batch, p_last_batch), offsets = p_offsets
+  SET ready = true, batch = GREATEST(s.batch, p_last_batch), offsets = p_offsets, sender = p_sender
   WHERE s.rail_type = p_rail_type AND s.shard = p_shard;
   IF recovered + requeued > 0 THEN
     PERFORM outbox.log_event('SHARD_RECONCILED', p_worker_id, 'what became of the batch under way', NULL, p_rail_type, v_ids, jsonb_build_object(
@@ -53,4 +53,4 @@ BEGIN
   RETURN QUERY SELECT GREATEST(v_shard.batch, p_last_batch), recovered, requeued, NULL::text;
 END
 $$;
-COMMENT ON FUNCTION outbox.reconcile_outbox_shard(text, text, smallint, bigint, bigint, jsonb, uuid[], bigint[], text[], bigint[], integer[], bigint, jsonb) IS 'Decides, from what was found in the register and in the topics, what became of the batch that was under way in a shard, and makes the shard ready for its owner. P7014 for everybody but the owner of this epoch, P7019 unless the shard is where the evidence was gathered from.';
+COMMENT ON FUNCTION outbox.reconcile_outbox_shard(text, text, smallint, bigint, bigint, jsonb, uuid[], bigint[], text[], bigint[], integer[], bigint, jsonb, text) IS 'Decides, from what was found in the register and in the topics, what became of the batch that was under way in a shard, and makes the shard ready for its owner. P7014 for everybody but the owner of this epoch, P7019 unless the shard is where the evidence was gathered from.';

@@ -8,9 +8,10 @@ DECLARE
   v_rows integer;
 BEGIN
   PERFORM outbox.check_actor(p_actor, p_reason);
-  PERFORM FROM outbox.payment_outbox_shards AS s WHERE s.rail_type = p_rail_type AND s.shard = p_shard AND s.halted_at IS NOT NULL FOR NO KEY UPDATE;
+  PERFORM FROM outbox.payment_outbox_shards AS s WHERE s.rail_type = p_rail_type AND s.shard = p_shard AND NOT s.ready FOR NO KEY UPDATE;
   IF NOT FOUND THEN
-    RAISE EXCEPTION 'shard % of rail_type % is not halted', COALESCE(p_shard::text, 'null'), COALESCE(quote_literal(p_rail_type), 'null') USING ERRCODE = 'P7016';
+    RAISE EXCEPTION 'shard % of rail_type % is not halted, and its owner knows what became of its batch', COALESCE(p_shard::text, 'null'), COALESCE(quote_literal(p_rail_type), 'null')
+      USING ERRCODE = 'P7016';
   END IF;
   v_rows := outbox.requeue_batch(outbox.lock_batch(p_rail_type, p_shard), left('operator:' || p_actor, 70));
   -- Batch 0 without offsets is a shard that was never used, or a database that has forgotten it: everything is read then.
@@ -20,4 +21,4 @@ BEGIN
   RETURN v_rows;
 END
 $$;
-COMMENT ON FUNCTION outbox.resume_outbox_shard(text, smallint, text, text) IS 'An operator lets a halted shard go on: the rows of its batch are sent again, and may arrive twice. Returns how many.';
+COMMENT ON FUNCTION outbox.resume_outbox_shard(text, smallint, text, text) IS 'An operator lets a shard go on that is halted, or whose owner cannot find out what became of its batch: the rows of its batch are sent again, and may arrive twice. Returns how many.';

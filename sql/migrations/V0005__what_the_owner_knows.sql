@@ -4,3 +4,7 @@ DROP FUNCTION IF EXISTS outbox.claim_outbox_batch(integer, text, integer, text[]
 DROP FUNCTION IF EXISTS outbox.claimable_shards(text, text[], smallint[], bigint[], timestamptz);
 DROP FUNCTION IF EXISTS outbox.lease_outbox_shards(text, text, integer);
 DROP FUNCTION IF EXISTS outbox.reconcile_outbox_shard(text, text, smallint, bigint, uuid[], bigint[], text[], bigint[], integer[], bigint, jsonb);
+DROP FUNCTION IF EXISTS outbox.outbox_shard_stand(text, text, smallint, bigint);
+
+ALTER TABLE outbox.payment_outbox_shards ADD COLUMN sender text;
+COMMENT ON COLUMN outbox.payment_outbox_shards.sender IS 'Under which transactional_id_prefix and in which cluster the last owner delivered: under another name, or elsewhere, nobody can tell what became of its batch.';

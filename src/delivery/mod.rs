@@ -20,7 +20,8 @@ pub use outcome::{Class, Failure, Outcome};
 pub use place::Place;
 pub use row::{DEAD_LETTERS, Row};
 pub use shard::{
-    Batch, Denied, Evidence, Found, FreeShard, Places, Reconciled, ShardKeeper, Stand, Tenure,
+    Batch, COMES_BACK_AFTER, Denied, Evidence, Found, FreeShard, Places, Reconciled, ShardKeeper,
+    Stand, Tenure,
 };
 pub use slots::{Slots, Taken};
 pub use trace::Trace;

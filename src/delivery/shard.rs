@@ -4,6 +4,7 @@
 //! way. The relay keeps the ownership, which is the database's; the rail keeps the batches.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use thiserror::Error;
 use uuid::Uuid;
@@ -43,6 +44,8 @@ pub struct Stand {
     pub under_way: bool,
     /// No record of it comes before these.
     pub places: Places,
+    /// Under which name, and where, its last owner delivered.
+    pub sender: Option<String>,
 }
 
 /// A row that the receiver has.
@@ -63,7 +66,12 @@ pub struct Evidence {
     pub last_batch: Option<i64>,
     /// Where the next batch begins.
     pub places: Places,
+    /// Under which name, and where, we deliver.
+    pub sender: String,
 }
+
+/// When rows are due again that were given back because their worker is gone. It is the database's rule.
+pub const COMES_BACK_AFTER: Duration = Duration::from_secs(1);
 
 /// What became of the batch that was under way.
 #[derive(Debug, Clone)]

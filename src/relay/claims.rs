@@ -25,6 +25,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 const FULL_PAUSE: Duration = Duration::from_millis(50);
 /// How long a drain waits for a destination that is down, when nothing else is left to deliver.
 const DRAIN_PATIENCE: Duration = Duration::from_secs(10);
+/// How long a drain waits for a shard beyond the lease that its last owner may have.
+const SETTLING_PATIENCE: Duration = Duration::from_secs(60);
 /// After so many rounds in a row that found rows and were woken before they ended there is load:
 /// letting rows gather costs less than being woken for each.
 const LIGHT_ROUNDS: u32 = 4;
@@ -98,7 +100,7 @@ impl Claims {
     /// Claims until nothing is due and nothing is under way. Fails when that is so only because a
     /// destination is down.
     pub(super) async fn drain(&self, told: impl Fn(usize)) -> Result<(), RelayError> {
-        let mut down_since = None;
+        let (mut down_since, mut quiet_since) = (None, Instant::now());
         while !self.stopping() {
             self.health.beat();
             // Looked at before the claim: what ends during it may have freed its lane.
@@ -115,13 +117,33 @@ impl Claims {
                 Some(_) => {}
             }
             if round.rows == 0 {
-                if idle && !round.full && down.is_none() {
+                if idle && !round.full && down.is_none() && !self.shards_wait(quiet_since).await? {
                     return Ok(());
                 }
                 self.await_slot(FULL_PAUSE).await;
+            } else {
+                quiet_since = Instant::now();
             }
         }
         Ok(())
+    }
+
+    /// Whether a shard that nobody else delivers has work, though no claim finds it: it is being taken up, or was given
+    /// back a moment ago. Fails when that cannot change by itself, or takes too long.
+    async fn shards_wait(&self, quiet_since: Instant) -> Result<bool, RelayError> {
+        for route in self.routes.iter().filter(|route| route.rail.sharded().is_some()) {
+            let left = self.store.shards_left(&self.worker_id, &route.name).await?;
+            if left.waits && quiet_since.elapsed() > self.config.lease() + SETTLING_PATIENCE {
+                return Err(RelayError::Unavailable(route.name.to_string()));
+            }
+            if left.waits {
+                return Ok(true);
+            }
+            if left.halted {
+                return Err(RelayError::ShardHalted(route.name.to_string()));
+            }
+        }
+        Ok(false)
     }
 
     fn stopping(&self) -> bool {
@@ -158,7 +180,8 @@ impl Claims {
     }
 
     async fn claim(&self, route: &Route, room: usize) -> Result<Claimed, StoreError> {
-        let shards = match (route.free_shards(), route.rail.sharded()) {
+        let _claiming = route.claiming.lock().await;
+        let shards = match (route.shards_to_claim(), route.rail.sharded()) {
             (Some(free), Some(sharded)) if free.is_empty() => {
                 let full = sharded.is_settling();
                 return Ok(if full { Claimed::Full } else { Claimed::Rows(0) });
@@ -191,21 +214,38 @@ impl Claims {
     async fn deliver(&self, route: &Route, rows: Vec<Row>, terms: Terms) {
         let (rows, suspects, behind) = quarantine::part(rows);
         self.dispatcher.give_back(route, behind, Duration::ZERO);
+        if route.rail.sharded().is_some() {
+            return self.deliver_batches(route, rows, suspects, terms);
+        }
         let mut suspects = suspects.into_iter();
         let Some(suspect) = suspects.next() else {
             return self.dispatcher.dispatch(route, rows, terms);
         };
         // One at a time: the leases of the others would run out while they wait.
         self.dispatcher.give_back(route, suspects.collect(), Duration::from_secs(1));
-        if route.rail.sharded().is_some() {
-            // What is under way elsewhere may never end, and a batch shares nothing with it. The others are
-            // the next batch.
-            self.dispatcher.give_back(route, rows, Duration::ZERO);
-            tell(route, &suspect);
-            return self.dispatcher.dispatch(route, vec![suspect], terms);
-        }
         self.dispatcher.dispatch(route, rows, terms);
         self.send_alone(route, suspect, terms).await;
+    }
+
+    /// What is under way elsewhere may never end, and a batch shares nothing with it: a suspect is alone when it is its
+    /// batch. The rest of that one is the next, the batches of other shards are as they were.
+    fn deliver_batches(&self, route: &Route, rows: Vec<Row>, suspects: Vec<Row>, terms: Terms) {
+        let mut alone: Vec<Row> = Vec::new();
+        let mut back = Vec::new();
+        for suspect in suspects {
+            if alone.iter().any(|row| row.batch == suspect.batch) {
+                back.push(suspect);
+            } else {
+                tell(route, &suspect);
+                alone.push(suspect);
+            }
+        }
+        let in_company = |row: &Row| !alone.iter().any(|suspect| suspect.batch == row.batch);
+        let (mut rows, beside): (Vec<Row>, Vec<Row>) = rows.into_iter().partition(in_company);
+        back.extend(beside);
+        self.dispatcher.give_back(route, back, Duration::ZERO);
+        rows.append(&mut alone);
+        self.dispatcher.dispatch(route, rows, terms);
     }
 
     /// A row that may be killing its workers goes when nothing else is under way, so that it takes

@@ -64,7 +64,7 @@ impl Completer {
                 writers.push(tokio::spawn(Arc::clone(&self).write(receiver)));
             }
             while let Some(item) = settled.recv().await {
-                if queues[writer_of(&item.lane)].send(item).is_err() {
+                if queues[writer_of(&item)].send(item).is_err() {
                     // It died: to send on without ever writing down what became of it would be worse.
                     break;
                 }
@@ -360,8 +360,12 @@ fn meaning(refusal: &str) -> &'static str {
     }
 }
 
-fn writer_of(lane: &str) -> usize {
+/// A batch is written as a whole: its shard is locked once, and by one writer.
+fn writer_of(item: &Settled) -> usize {
+    if let Some(batch) = item.batch {
+        return usize::from(batch.shard.unsigned_abs()) % WRITERS;
+    }
     let mut hasher = DefaultHasher::new();
-    lane.hash(&mut hasher);
+    item.lane.hash(&mut hasher);
     usize::try_from(hasher.finish() % WRITERS as u64).unwrap_or(0)
 }

@@ -79,6 +79,10 @@ pub enum RelayError {
         "a destination of rail {0:?} is unavailable: what is due for it was not delivered and still waits"
     )]
     Unavailable(String),
+    #[error(
+        "a shard of rail {0:?} is halted: what is due in it waits until an operator decides, as docs/exactly-once.md says"
+    )]
+    ShardHalted(String),
     #[error("shutting down took too long: {0} rows were still under way, their leases will expire")]
     TookTooLong(usize),
 }
@@ -93,6 +97,8 @@ pub struct Relay {
     claims: Arc<Claims>,
     writing: JoinHandle<()>,
     background: JoinSet<()>,
+    shards: JoinSet<()>,
+    stop_shards: watch::Sender<()>,
     keeping: Keeping,
     refused: watch::Receiver<Option<String>>,
     shutdown: Duration,
@@ -144,6 +150,8 @@ impl Relay {
             lease: config.relay.lease(),
         };
         background.spawn(renewal.run());
+        let mut sharding = JoinSet::new();
+        let (stop_shards, stopped) = watch::channel(());
         for route in routes.iter().filter(sharded) {
             let shards = Shards {
                 store: store.clone(),
@@ -152,7 +160,7 @@ impl Relay {
                 lease: config.relay.lease(),
                 wake: Arc::clone(&wake),
             };
-            background.spawn(shards.run());
+            sharding.spawn(shards.run(stopped.clone()));
         }
         let housekeeping = Housekeeping {
             store: store.clone(),
@@ -180,6 +188,8 @@ impl Relay {
             claims: Arc::new(claims),
             writing,
             background,
+            shards: sharding,
+            stop_shards,
             keeping,
             refused: refusals,
             shutdown: Duration::from_secs(config.relay.shutdown_seconds),
@@ -255,6 +265,8 @@ impl Relay {
             // Leases are renewed until nothing is under way.
             self.claims.await_everything().await;
             self.background.shutdown().await;
+            drop(self.stop_shards);
+            while self.shards.join_next().await.is_some() {}
             // Whoever is there takes over our shards at once.
             for route in routes.iter().filter(|route| route.rail.sharded().is_some()) {
                 route.rail.abandon().await;

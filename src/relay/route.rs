@@ -1,12 +1,14 @@
 //! A rail with everything the relay knows about it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::batches::Batches;
 use crate::config::{Config, ConfigError, Delivery, OnFailed, Ordering, RailConfig};
-use crate::delivery::{Batch, Breaker, BreakerState, DEAD_LETTERS, FreeShard, Row, Slots, Taken};
+use crate::delivery::{
+    Batch, Breaker, BreakerState, DEAD_LETTERS, FreeShard, Row, Slots, Taken, Tenure,
+};
 use crate::rails::http::HttpRail;
 use crate::rails::kafka::{ExactlyOnceRail, KafkaRail};
 use crate::rails::{Rail, Sharded};
@@ -34,6 +36,10 @@ pub(super) struct Route {
     /// The same, by shard, on a rail that delivers in batches.
     shard_slots: Mutex<HashMap<i16, Arc<Slots>>>,
     pub(super) batches: Arc<Batches>,
+    /// Shards that another worker is to have: no claim is for them any more.
+    leaving: Mutex<HashSet<Tenure>>,
+    /// Held by a claim from when it looks for free shards until its rows are with the rail.
+    pub(super) claiming: tokio::sync::Mutex<()>,
     breakers: Mutex<HashMap<Arc<str>, Arc<Breaker>>>,
 }
 
@@ -49,6 +55,8 @@ impl Route {
             slots: Arc::new(Slots::default()),
             shard_slots: Mutex::new(HashMap::new()),
             batches: Arc::default(),
+            leaving: Mutex::default(),
+            claiming: tokio::sync::Mutex::default(),
             breakers: Mutex::new(HashMap::new()),
         }
     }
@@ -104,6 +112,20 @@ impl Route {
         ready.retain(|tenure| self.slots_of(tenure.shard).taken() == 0);
         let known = |tenure| Some(FreeShard { tenure, last_batch: self.batches.last(tenure)? });
         Some(ready.into_iter().filter_map(known).collect())
+    }
+
+    /// Those of them that we are to keep.
+    pub(super) fn shards_to_claim(&self) -> Option<Vec<FreeShard>> {
+        let mut free = self.free_shards()?;
+        let leaving = self.leaving.lock().unwrap_or_else(PoisonError::into_inner);
+        free.retain(|free| !leaving.contains(&free.tenure));
+        Some(free)
+    }
+
+    /// Another worker is to have these shards, and only these.
+    pub(super) fn leave(&self, tenures: impl Iterator<Item = Tenure>) {
+        let mut leaving = self.leaving.lock().unwrap_or_else(PoisonError::into_inner);
+        *leaving = tenures.collect();
     }
 
     /// Remembers the batches that have come with a claim.

@@ -2,16 +2,17 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::runtime::Handle;
+use tokio::sync::watch;
 
 use super::batches::Batches;
 use super::route::Route;
 use super::wake::Wake;
 use crate::admin::metrics;
 use crate::delivery::{
-    Denied, Evidence, FreeShard, Places, Reconciled, ShardKeeper, Stand, Tenure,
+    COMES_BACK_AFTER, Denied, Evidence, FreeShard, Places, Reconciled, ShardKeeper, Stand, Tenure,
 };
 use crate::rails::Sharded;
 use crate::store::{Holder, LeasedShard, StoreError, WorkerStore};
@@ -34,7 +35,9 @@ pub(super) struct Shards {
 }
 
 impl Shards {
-    pub(super) async fn run(self) {
+    /// Until the sender of `stop` is gone. Not to be aborted: the server would go on with a call, and take shards for
+    /// somebody who is not there any more.
+    pub(super) async fn run(self, mut stop: watch::Receiver<()>) {
         let Some(sharded) = self.route.rail.sharded() else { return };
         sharded.begin(Arc::new(Keeper {
             store: self.store.clone(),
@@ -49,20 +52,25 @@ impl Shards {
         loop {
             if sharded.abstains() {
                 self.leave(sharded, std::mem::take(&mut owned)).await;
-                tokio::time::sleep(EVERY).await;
+                if is_over(&mut stop).await {
+                    return;
+                }
                 continue;
             }
             match self.store.lease_shards(&self.worker_id, &self.route.name, seconds).await {
                 Ok(leased) => {
                     owned = leased.iter().map(|shard| shard.tenure).collect();
                     self.look_at(sharded, &leased, &mut stranded);
+                    self.hand_over(sharded, &leased).await;
                 }
                 // The leases run on, and the broker fences whoever is too late.
                 Err(error) => {
                     tracing::warn!(%error, rail = %self.route.name, "shards could not be leased");
                 }
             }
-            tokio::time::sleep(EVERY).await;
+            if is_over(&mut stop).await {
+                return;
+            }
         }
     }
 
@@ -98,15 +106,34 @@ impl Shards {
                 } else {
                     stranded.insert((shard.tenure, shard.batch));
                 }
-            } else if shard.leave && !shard.under_way {
-                sharded.give_up(shard.tenure);
             }
+        }
+    }
+
+    /// Gives up what another worker is to have, in two steps: no claim is for it any more, and then, when the one
+    /// that may be on its way has come and has brought nothing of it, it goes. A batch that came after it had
+    /// gone would have to be found out about by its next owner.
+    async fn hand_over(&self, sharded: &dyn Sharded, leased: &[LeasedShard]) {
+        let mut leaving = leased.iter().filter(|shard| shard.leave).collect::<Vec<_>>();
+        self.route.leave(leaving.iter().map(|shard| shard.tenure));
+        leaving.retain(|shard| !shard.under_way);
+        if leaving.is_empty() {
+            return;
+        }
+        let _none_on_its_way = self.route.claiming.lock().await;
+        for shard in leaving.into_iter().filter(|shard| self.is_idle(shard.tenure)) {
+            sharded.give_up(shard.tenure);
         }
     }
 
     fn is_idle(&self, tenure: Tenure) -> bool {
         self.route.slots_of(tenure.shard).taken() == 0
     }
+}
+
+/// Waits until the next look; says if there is none.
+async fn is_over(stop: &mut watch::Receiver<()>) -> bool {
+    tokio::time::timeout(EVERY, stop.changed()).await.is_ok()
 }
 
 /// Whether the database tells another story of a shard than the one we know: it has a batch under way of
@@ -163,6 +190,9 @@ impl ShardKeeper for Keeper {
     ) -> Result<Reconciled, Denied> {
         let decided = self.ask(self.store.reconcile_shard(self.holder(tenure), stand, evidence))?;
         self.batches.decided(tenure, decided.batch);
+        if decided.requeued > 0 {
+            self.wake.at(Instant::now() + COMES_BACK_AFTER);
+        }
         Ok(decided)
     }
 

@@ -11,11 +11,12 @@ use crate::delivery::{Evidence, Places, Reconciled, Stand, Tenure};
 const LEASE: &str = "SELECT shard, epoch, ready, under_way, leave, batch \
     FROM outbox.lease_outbox_shards($1, $2, $3)";
 const STAND: &str =
-    "SELECT batch, under_way, offsets FROM outbox.outbox_shard_stand($1, $2, $3, $4)";
+    "SELECT batch, under_way, offsets, sender FROM outbox.outbox_shard_stand($1, $2, $3, $4)";
 const NOTE: &str = "SELECT outbox.note_shard_offsets($1, $2, $3, $4, $5)";
 const RENEW: &str = "SELECT outbox.renew_shard_offsets($1, $2, $3, $4, $5, $6)";
 const RECONCILE: &str = "SELECT batch, recovered, requeued, halted_reason \
-    FROM outbox.reconcile_outbox_shard($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)";
+    FROM outbox.reconcile_outbox_shard($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)";
+const LEFT: &str = "SELECT waits, halted FROM outbox.outbox_shards_left($1, $2)";
 const HALT: &str = "SELECT outbox.halt_outbox_shard($1, $2, $3, $4, $5)";
 const RELEASE: &str = "SELECT outbox.release_outbox_shard($1, $2, $3, $4)";
 
@@ -30,6 +31,14 @@ pub struct LeasedShard {
     pub leave: bool,
     /// The last that was claimed.
     pub batch: i64,
+}
+
+/// What a rail has, due now or in a moment, in shards that no other worker delivers.
+#[derive(Debug, Clone, Copy)]
+pub struct ShardsLeft {
+    pub waits: bool,
+    /// In shards that are halted.
+    pub halted: bool,
 }
 
 /// Whose shard, of which rail.
@@ -84,13 +93,24 @@ impl WorkerStore {
             .collect()
     }
 
+    pub async fn shards_left(
+        &self,
+        worker_id: &str,
+        rail_type: &str,
+    ) -> Result<ShardsLeft, StoreError> {
+        let rows = self.query(LEFT, &[(&worker_id, Type::TEXT), (&rail_type, Type::TEXT)]).await?;
+        let row = rows.first().ok_or_else(|| StoreError::Protocol("no answer".to_owned()))?;
+        Ok(ShardsLeft { waits: row.try_get(0)?, halted: row.try_get(1)? })
+    }
+
     pub async fn shard_stand(&self, holder: Holder<'_>) -> Result<Stand, StoreError> {
         let rows = self.query(STAND, &holder.parameters()).await?;
         let row = rows.first().ok_or_else(|| StoreError::Protocol("no shard".to_owned()))?;
         let places: Value = row.try_get(2)?;
         let places = serde_json::from_value(places)
             .map_err(|_| StoreError::Protocol("offsets of a shard that are none".to_owned()))?;
-        Ok(Stand { batch: row.try_get(0)?, under_way: row.try_get(1)?, places })
+        let (batch, under_way, sender) = (row.try_get(0)?, row.try_get(1)?, row.try_get(3)?);
+        Ok(Stand { batch, under_way, places, sender })
     }
 
     pub async fn note_places(&self, holder: Holder<'_>, places: &Places) -> Result<(), StoreError> {
@@ -131,6 +151,7 @@ impl WorkerStore {
             (&rows as _, Type::INT4_ARRAY),
             (&evidence.last_batch as _, Type::INT8),
             (&places as _, Type::JSONB),
+            (&evidence.sender as _, Type::TEXT),
         ]);
         let rows = self.query(RECONCILE, &parameters).await?;
         let row = rows.first().ok_or_else(|| StoreError::Protocol("no shard".to_owned()))?;

@@ -138,7 +138,7 @@ async fn a_lane_in_a_batch_is_unroutable_while_no_live_worker_runs_its_rail() {
         enqueue(&client, participant, "eos").await;
     }
     run(&client, "SELECT outbox.lease_outbox_shards('owner', 'eos', 60)").await;
-    run(&client, "SELECT outbox.reconcile_outbox_shard('owner', 'eos', 0::smallint, 1, 0, '{}', '{}', '{}', '{}', '{}', '{}', NULL, '{}')").await;
+    run(&client, "SELECT outbox.reconcile_outbox_shard('owner', 'eos', 0::smallint, 1, 0, '{}', '{}', '{}', '{}', '{}', '{}', NULL, '{}', 'me')").await;
     let batch = "SELECT count(*) FROM outbox.claim_outbox_batch(10, 'owner', 60, '{eos}', NULL, NULL, '{0}', '{1}', '{}', '{0}')";
     assert_eq!(count(&client, batch).await, 2);
     let unroutable =

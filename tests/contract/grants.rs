@@ -44,7 +44,7 @@ const MAY_READ: [(&str, &[&str]); 23] = [
 /// What the migrations' own bookkeeping, made outside of these files, adds to the list.
 const HISTORY: (&str, &[&str]) = ("schema_history", &["operator"]);
 
-const MAY_CALL: [(&str, &str); 46] = [
+const MAY_CALL: [(&str, &str); 47] = [
     ("enqueue_payment_outbox", "ingest"),
     ("enqueue_payment_outbox_batch", "ingest"),
     ("put_contact_identity", "ingest"),
@@ -64,6 +64,7 @@ const MAY_CALL: [(&str, &str); 46] = [
     ("forget_worker", "executor"),
     ("lease_outbox_shards", "executor"),
     ("outbox_shard_stand", "executor"),
+    ("outbox_shards_left", "executor"),
     ("note_shard_offsets", "executor"),
     ("renew_shard_offsets", "executor"),
     ("reconcile_outbox_shard", "executor"),

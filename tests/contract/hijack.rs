@@ -88,12 +88,13 @@ fn calls(scene: &Scene) -> Vec<(&'static str, String)> {
         ("note_worker", "'worker', '{ach}'".to_owned()),
         ("forget_worker", "'worker'".to_owned()),
         ("lease_outbox_shards", "'worker', 'eos', 60".to_owned()),
+        ("outbox_shards_left", "'worker', 'eos'".to_owned()),
         ("outbox_shard_stand", "'worker', 'eos', 0::smallint, 1".to_owned()),
         ("note_shard_offsets", "'worker', 'eos', 0::smallint, 1, '{}'".to_owned()),
         ("renew_shard_offsets", "'worker', 'eos', 0::smallint, 1, 0, '{}'".to_owned()),
         (
             "reconcile_outbox_shard",
-            "'worker', 'eos', 0::smallint, 1, 0, '{}', '{}', '{}', '{}', '{}', '{}', NULL, '{}'"
+            "'worker', 'eos', 0::smallint, 1, 0, '{}', '{}', '{}', '{}', '{}', '{}', NULL, '{}', 'me'"
                 .to_owned(),
         ),
         ("release_outbox_shard", "'worker', 'eos', 1::smallint, 1".to_owned()),

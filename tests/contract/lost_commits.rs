@@ -46,7 +46,7 @@ async fn reconcile(
     let found = seen.found.iter().flat_map(|(batch, ids)| ids.iter().map(|id| (*id, *batch)));
     let (ids, of): (Vec<Uuid>, Vec<i64>) = found.unzip();
     let call = "SELECT recovered, requeued, halted_reason FROM outbox.reconcile_outbox_shard($1, 'eos', 0::smallint, $2, $3, $4::text::jsonb, \
-        $5, $6, array_fill('t/0@7'::text, ARRAY[cardinality($5::uuid[])]), $7, $8, (SELECT max(b) FROM unnest($7::int8[]) AS b), '{\"t\": {\"0\": 9}}')";
+        $5, $6, array_fill('t/0@7'::text, ARRAY[cardinality($5::uuid[])]), $7, $8, (SELECT max(b) FROM unnest($7::int8[]) AS b), '{\"t\": {\"0\": 9}}', 'me')";
     let (batch, offsets) = seen.stand;
     let row = client
         .query_one(call, &[&worker, &epoch, &batch, &offsets, &ids, &of, &batches, &sizes])

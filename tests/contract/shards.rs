@@ -55,7 +55,7 @@ async fn reconcile(
     let call = format!(
         "SELECT d.recovered, d.requeued, d.halted_reason FROM outbox.payment_outbox_shards AS s, outbox.reconcile_outbox_shard('{worker}', 'eos', {shard}::smallint, {epoch}, s.batch, s.offsets, \
          $1::uuid[], array_fill(1::bigint, ARRAY[cardinality($1)]), array_fill('t/0@7'::text, ARRAY[cardinality($1)]), \
-         '{{{batches}}}', '{{{rows}}}', NULLIF('{batches}', '')::bigint, '{{\"t\": {{\"0\": 5}}}}') \
+         '{{{batches}}}', '{{{rows}}}', NULLIF('{batches}', '')::bigint, '{{\"t\": {{\"0\": 5}}}}', 'me') \
          AS d WHERE s.rail_type = 'eos' AND s.shard = {shard}"
     );
     let row = client.query_one(&call, &[&found]).await?;

@@ -14,11 +14,13 @@ async fn together<T>(scenes: impl IntoIterator<Item: Future<Output = T>>) {
 
 mod company;
 mod crashes;
+mod drains;
 mod everything;
 mod failover;
 mod faults;
 mod late;
 mod moves;
+mod names;
 mod neighbours;
 mod refused;
 mod retention;

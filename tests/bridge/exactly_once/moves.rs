@@ -26,6 +26,32 @@ async fn workers_share_the_shards_and_hand_them_over_without_waiting_for_a_lease
     assert_eq!(count(&scene.database, "ZOMBIE_REQUEUE").await, 0);
 }
 
+/// Under load nearly every moment has a claim on its way. A batch that comes for a shard which has just gone is found out
+/// about, but costs its rows a second, and a mark against them.
+#[tokio::test]
+async fn shards_that_are_handed_over_under_load_take_no_batch_with_them() {
+    let scene = Scene::with_shards(8, "").await;
+    let client = scene.database.connect().await;
+    let first = scene.setup.run();
+    first.logged_times("the shard is ready", 8).await;
+    enqueue(&client, "kafka", 100, 6_000).await;
+    let delivered = |rows: i64| {
+        format!(
+            "SELECT count(*) > {rows} FROM outbox.payment_outbox_attempts WHERE state = 'DISPATCHED'"
+        )
+    };
+    wait_for(&scene.database, &delivered(100)).await;
+    let second = scene.setup.run();
+    second.logged("the shard is ready").await;
+    let mut third = scene.setup.run();
+    third.logged("the shard is ready").await;
+    enqueue(&client, "kafka", 100, 2_000).await;
+    third.signal("TERM");
+    assert!(third.ended().await.success(), "{}", third.log());
+    scene.is_exact(8_000).await;
+    assert_eq!(count(&scene.database, "ZOMBIE_REQUEUE").await, 0);
+}
+
 #[tokio::test]
 async fn a_rail_is_switched_to_exactly_once_and_back_with_rows_pending() {
     let scene = Scene::new().await;

@@ -25,6 +25,10 @@ impl Answers {
         Self { log, answers: Mutex::new(Vec::new()) }
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.answers.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
     /// Those that came since the last call.
     pub(super) fn take(&self) -> Vec<(usize, Answer)> {
         std::mem::take(&mut *self.answers.lock().unwrap_or_else(PoisonError::into_inner))

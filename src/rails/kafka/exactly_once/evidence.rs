@@ -59,11 +59,16 @@ impl<'a> Reader<'a> {
     }
 
     /// Everything that is known of the shard since `stand`, and where its topics ended before its first record.
-    pub(super) fn gather(&self, stand: &Stand) -> Result<(Evidence, Places), Blind> {
+    pub(super) fn gather(
+        &self,
+        stand: &Stand,
+        sender: String,
+    ) -> Result<(Evidence, Places), Blind> {
         let told = self.register(stand)?;
         let mut evidence = Evidence {
             complete: Vec::new(),
             last_batch: told.entries.iter().map(|entry| entry.batch).max(),
+            sender,
             ..Evidence::default()
         };
         // A shard that has had batches and knows no places was let go on by an operator: nothing is looked for.
@@ -186,10 +191,11 @@ impl<'a> Reader<'a> {
     }
 
     fn row(&self, message: &BorrowedMessage<'_>) -> Option<Found> {
+        // A producer may have headers of its own with these names: the mark stands last, our ids before theirs.
         let headers = message.headers()?;
-        let value = |name| headers.iter().find(|header| header.key == name)?.value;
-        let batch = register::read_mark(&self.shared.scope, self.shard, value(register::HEADER)?)?;
-        let id = value("ce_id").or_else(|| value("id"))?;
+        let mark = headers.iter().filter(|header| header.key == register::HEADER).last()?.value?;
+        let batch = register::read_mark(&self.shared.scope, self.shard, mark)?;
+        let id = headers.iter().find(|header| matches!(header.key, "ce_id" | "id"))?.value?;
         Some(Found {
             outbox_id: Uuid::try_parse_ascii(id).ok()?,
             batch,

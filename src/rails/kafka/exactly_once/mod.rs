@@ -169,6 +169,8 @@ impl Rail for ExactlyOnceRail {
 
     fn abandon(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         self.shared.close();
+        // They may be waiting for something to do.
+        self.lock().shards.values().for_each(Post::end);
         let mut open = self.shared.open.subscribe();
         Box::pin(async move {
             // The sender is ours, so the channel cannot be closed.

@@ -21,8 +21,8 @@ use super::status::Status;
 use crate::delivery::{Outcome, Places, Tenure};
 use crate::failpoint::{failpoint, failpoint_soon, is_taken_out};
 
-/// librdkafka's poll returns when its time is over, whatever came: so it is asked often.
-const POLL: Duration = Duration::from_millis(1);
+/// How long is waited for answers at a time.
+const PAUSE: Duration = Duration::from_micros(200);
 /// How long the answer of a record that has spoilt its transaction may take to come to us.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 /// The place of the register's record among the answers: behind every row.
@@ -182,7 +182,16 @@ impl Session {
             if first.is_some() || Instant::now() >= until {
                 return first;
             }
-            self.producer.poll(POLL);
+            self.serve();
+        }
+    }
+
+    /// Takes the answers that have come; where there are none, waits for a moment. Not by a poll with a time-out: rdkafka's
+    /// does not return before it is over, and spins through its last millisecond.
+    fn serve(&self) {
+        self.producer.poll(Duration::ZERO);
+        if self.producer.context().is_empty() {
+            std::thread::sleep(PAUSE);
         }
     }
 
@@ -230,7 +239,7 @@ impl Session {
                     if code_of(&error) == Code::QueueFull && Instant::now() < deadline =>
                 {
                     record = back;
-                    self.producer.poll(POLL);
+                    self.serve();
                 }
                 Err((error, _)) => return Err(code_of(&error)),
             }
@@ -264,7 +273,7 @@ impl Session {
             if let Some((code, _)) = self.producer.client().fatal_error() {
                 return Err(Doubt::Producer(code));
             }
-            self.producer.poll(POLL);
+            self.serve();
         }
     }
 }

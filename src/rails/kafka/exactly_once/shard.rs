@@ -156,8 +156,18 @@ impl Shard {
         // Asked for once more, because a claim may have been under way before the fence stood.
         let stand = self.keeper.stand(self.tenure)?;
         let patience = self.shared.settings.timeout * 2;
+        let sender = self.sender(&session)?;
+        let moved = stand.sender.as_ref().is_some_and(|before| *before != sender);
+        if moved && stand.under_way {
+            return Err(Setback::Later(format!(
+                "its batch under way was sent as {}, and we are {sender}: start a worker with the former transactional_id_prefix and brokers, which can find out what became of it",
+                stand.sender.as_deref().unwrap_or_default()
+            )));
+        }
+        // Places in another cluster, or of records with another mark, say nothing.
+        let known = if moved { Places::new() } else { stand.places.clone() };
         let evidence = Reader::new(&self.shared, self.tenure.shard, patience)
-            .and_then(|reader| reader.gather(&stand));
+            .and_then(|reader| reader.gather(&Stand { places: known, ..stand.clone() }, sender));
         match evidence {
             Ok((evidence, origin)) => {
                 self.reconcile(&stand, &evidence)?;
@@ -167,6 +177,14 @@ impl Shard {
             Err(Blind::Gone(words)) => return Err(self.halt(&words)),
         }
         Ok(session)
+    }
+
+    /// As whom, and where, we deliver.
+    fn sender(&self, session: &Session) -> Result<String, Setback> {
+        let cluster = session.client().fetch_cluster_id(self.shared.settings.question_timeout());
+        let cluster =
+            cluster.ok_or_else(|| Setback::Later("no broker names its cluster".to_owned()))?;
+        Ok(format!("{} in {cluster}", self.shared.scope))
     }
 
     fn open(&self) -> Result<Session, Setback> {
@@ -227,10 +245,10 @@ impl Shard {
                 return Next::End;
             }
             let next = match self.commands.recv_timeout(IDLE_TICK) {
-                // Claimed before it was found out what became of every batch: its rows are not ours any more.
+                // Claimed before it was found out what became of every batch: its rows may not be ours any more.
                 Ok(Command::Carry { lanes, asked_at, .. }) if asked_at != self.take_ups() => {
                     lanes.iter().for_each(|lane| lane.leave_undecided(None));
-                    None
+                    Some(Next::TakeUp)
                 }
                 Ok(Command::Carry { lanes, noted, .. }) => {
                     self.carry_batch(session, &lanes, &noted)
