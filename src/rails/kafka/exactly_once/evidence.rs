@@ -94,12 +94,14 @@ impl<'a> Reader<'a> {
 
     /// Where everything ends now: nothing of this shard is under way.
     fn places(&self, stand: &Stand) -> Result<Places, Blind> {
-        let mut topics: Vec<String> = stand.places.keys().cloned().collect();
-        topics.push(self.shared.register_topic.clone());
+        let mut topics: BTreeSet<String> = stand.places.keys().cloned().collect();
         topics.extend(self.shared.settings.topics.only().map(|topic| topic.to_string()));
-        topics.sort();
-        topics.dedup();
-        let mut places = Places::new();
+        let (register, own) = (&self.shared.register_topic, i32::from(self.shard));
+        topics.remove(register);
+        let (_, end) = self.shared.bounds_of(self.ends.client(), register, own)?;
+        let ends = BTreeMap::from([(own, end)]);
+        self.shared.reach.learn(register, &ends);
+        let mut places = Places::from([(register.clone(), ends)]);
         for topic in topics {
             // A topic that is not there is noted before it is first used.
             let bounds = match self.shared.bounds(self.ends.client(), &topic) {
@@ -118,14 +120,8 @@ impl<'a> Reader<'a> {
     }
 
     fn register(&self, stand: &Stand) -> Result<Told, Blind> {
-        let topic = &self.shared.register_topic;
-        let bounds = self.shared.bounds(self.ends.client(), topic)?;
-        let partition = i32::from(self.shard);
-        let Some((low, high)) = bounds.get(&partition).copied() else {
-            return Err(Blind::Unavailable(format!(
-                "the topic {topic} has no partition {partition}"
-            )));
-        };
+        let (topic, partition) = (&self.shared.register_topic, i32::from(self.shard));
+        let (low, high) = self.shared.bounds_of(self.ends.client(), topic, partition)?;
         let known = stand.places.get(topic).and_then(|places| places.get(&partition)).copied();
         let mut look = FIRST_LOOK;
         loop {

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::delivery::Places;
 
 /// Of each partition an offset that it has reached: whatever is sent from now on comes there or later.
-/// A topic is in it with all of its partitions, or not at all.
+/// A topic is in it with all of its partitions, or not at all; the register with those of our shards.
 pub(super) struct Reach {
     register: String,
     places: Mutex<Places>,

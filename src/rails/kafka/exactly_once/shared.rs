@@ -132,15 +132,19 @@ impl Shared {
         topic: &str,
     ) -> Result<BTreeMap<i32, (i64, i64)>, Code> {
         let count = i32::try_from(self.partitions(client, topic)?).unwrap_or(i32::MAX);
-        let ask = |partition| {
-            let timeout = self.settings.question_timeout();
-            let bounds = client.fetch_watermarks(topic, partition, timeout);
-            let bounds = bounds.map_err(|error| {
-                error.rdkafka_error_code().unwrap_or(Code::BrokerTransportFailure)
-            })?;
-            Ok((partition, bounds))
-        };
+        let ask = |partition| Ok((partition, self.bounds_of(client, topic, partition)?));
         (0..count).map(ask).collect()
+    }
+
+    /// Where one partition begins and ends.
+    pub(super) fn bounds_of<C: ClientContext>(
+        &self,
+        client: &Client<C>,
+        topic: &str,
+        partition: i32,
+    ) -> Result<(i64, i64), Code> {
+        let bounds = client.fetch_watermarks(topic, partition, self.settings.question_timeout());
+        bounds.map_err(|error| error.rdkafka_error_code().unwrap_or(Code::BrokerTransportFailure))
     }
 
     /// Makes the register where it is missing. Says why it cannot be used.
