@@ -8,9 +8,13 @@ DECLARE
   v_rows integer;
 BEGIN
   PERFORM outbox.check_actor(p_actor, p_reason);
-  PERFORM FROM outbox.payment_outbox_shards AS s WHERE s.rail_type = p_rail_type AND s.shard = p_shard AND NOT s.ready FOR NO KEY UPDATE;
+  PERFORM FROM outbox.payment_outbox_shards AS s
+  WHERE s.rail_type = p_rail_type AND s.shard = p_shard
+    AND (s.halted_at IS NOT NULL OR (NOT s.ready AND EXISTS (
+      SELECT FROM outbox.payment_outbox_turns AS t WHERE t.rail_type = p_rail_type AND t.shard = p_shard AND t.batch IS NOT NULL)))
+  FOR NO KEY UPDATE OF s;
   IF NOT FOUND THEN
-    RAISE EXCEPTION 'shard % of rail_type % is not halted, and its owner knows what became of its batch', COALESCE(p_shard::text, 'null'), COALESCE(quote_literal(p_rail_type), 'null')
+    RAISE EXCEPTION 'shard % of rail_type % is not halted, and no batch of it waits to be decided', COALESCE(p_shard::text, 'null'), COALESCE(quote_literal(p_rail_type), 'null')
       USING ERRCODE = 'P7016';
   END IF;
   v_rows := outbox.requeue_batch(outbox.lock_batch(p_rail_type, p_shard), left('operator:' || p_actor, 70));

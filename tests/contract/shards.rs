@@ -225,6 +225,78 @@ async fn where_register_and_topics_disagree_the_shard_waits_for_an_operator() {
     assert_eq!(code(&client.batch_execute(resume).await.unwrap_err()), "P7016");
 }
 
+/// Its cluster is gone for good, perhaps, and no owner will ever find out.
+#[tokio::test]
+async fn an_operator_decides_about_a_batch_that_nobody_can_find_out_about() {
+    let database = Database::new().await;
+    let client = owned(&database).await;
+    let resume = "SELECT outbox.resume_outbox_shard('eos', 0::smallint, 'ops', 'the cluster burnt down')::int8";
+    let rows = claim(&client, "w1", 0, 1).await;
+    assert_eq!(code(&client.batch_execute(resume).await.unwrap_err()), "P7016", "it is carried");
+    take_over(&client).await;
+    assert_eq!(count(&client, resume).await, i64::try_from(rows.len()).unwrap());
+    assert_eq!(complete(&client, "w1", &rows).await, 0, "who sent it is not heard any more");
+    reconcile(&client, "w2", 0, 2, &[], "").await.unwrap();
+}
+
+#[tokio::test]
+async fn a_lease_of_a_shard_is_renewed_when_a_quarter_of_it_is_gone_and_in_nobodys_way() {
+    let database = Database::new().await;
+    let (client, claimer) = (owned(&database).await, database.connect().await);
+    let gone = |seconds: i32| {
+        format!(
+            "UPDATE outbox.payment_outbox_shards SET lease_expires_at = clock_timestamp() + interval '{} s'",
+            60 - seconds
+        )
+    };
+    let renewed = "SELECT count(*) FROM outbox.payment_outbox_shards WHERE lease_expires_at > clock_timestamp() + interval '59 s'";
+    let lease = "SET lock_timeout = '50ms'; SELECT outbox.lease_outbox_shards('w1', 'eos', 60)";
+    for (seconds, of_two) in [(14, 0), (16, 2)] {
+        run(&client, &gone(seconds)).await;
+        run(&client, lease).await;
+        assert_eq!(count(&client, renewed).await, of_two, "{seconds} s");
+    }
+    run(&client, &gone(29)).await;
+    run(
+        &claimer,
+        "BEGIN; SELECT FROM outbox.payment_outbox_shards WHERE shard = 0 FOR NO KEY UPDATE",
+    )
+    .await;
+    run(&client, lease).await;
+    assert_eq!(count(&client, renewed).await, 1, "the other one can wait");
+    run(&claimer, "ROLLBACK").await;
+    run(&client, &gone(31)).await;
+    run(
+        &claimer,
+        "BEGIN; SELECT FROM outbox.payment_outbox_shards WHERE shard = 0 FOR NO KEY UPDATE",
+    )
+    .await;
+    let waited = client.batch_execute(lease).await.unwrap_err();
+    assert_eq!(code(&waited), "55P03", "now it cannot");
+}
+
+/// Whether a drain has to stay: `(waits, halted)`.
+#[tokio::test]
+async fn what_is_left_in_shards_is_what_no_other_live_worker_delivers() {
+    let database = Database::new().await;
+    let client = owned(&database).await;
+    let asked = async |worker: &str| {
+        let left = "SELECT waits, halted FROM outbox.outbox_shards_left($1, 'eos')";
+        let row = client.query_one(left, &[&worker]).await.unwrap();
+        (row.get::<_, bool>(0), row.get::<_, bool>(1))
+    };
+    run(&client, "SELECT outbox.note_worker('w1', '{eos}')").await;
+    assert_eq!(asked("w1").await, (true, false), "its own");
+    assert_eq!(asked("w2").await, (false, false), "another's, who is there");
+    run(&client, "UPDATE outbox.payment_outbox_workers SET seen_at = started_at").await;
+    assert_eq!(asked("w2").await, (true, false), "another's, who is gone");
+    let (first, second) = (claim(&client, "w1", 0, 1).await, claim(&client, "w1", 1, 1).await);
+    assert_eq!(asked("w1").await, (true, false), "a batch");
+    reconcile(&client, "w1", 0, 1, &[], "1,999").await.unwrap();
+    complete(&client, "w1", &second).await;
+    assert_eq!(asked("w1").await, (false, true), "{} rows of a halted shard", first.len());
+}
+
 /// Where there is no order each of them waits in a lane of its own from then on.
 #[tokio::test]
 async fn what_an_operator_lets_go_on_is_claimed_again_also_where_there_is_no_order() {
