@@ -27,6 +27,7 @@ mod status;
 mod support;
 mod tls;
 mod trace;
+mod uuid_participants;
 mod verify;
 mod verify_bad_input;
 mod verify_scene;

@@ -10,6 +10,9 @@ use crate::cli::{CliError, output};
 /// How many lanes are listed; all are counted.
 const LANES: usize = 20;
 
+/// What a line of an example has beside its indent.
+const WIDTH: usize = 76;
+
 #[derive(Serialize)]
 pub(super) struct Report<'a> {
     topic: &'a str,
@@ -238,9 +241,11 @@ fn examples(examples: &[Example]) -> String {
         let id = outbox_id.map_or("-".to_owned(), |id| id.to_string());
         let number = sequence_id.map_or(String::new(), |number| format!(" #{number}"));
         let participant = named(participant_id);
-        lines.push(format!(" {} {id} {participant}{number}", what.name()));
+        // A participant that is a UUID too has no room beside the id.
+        let whose = format!("{} {id} {participant}{number}", what.name());
+        lines.push(format!(" {}", output::wrapped(&whose, WIDTH).join("\n   ")));
         let place = place.as_deref().unwrap_or("-");
-        lines.push(format!("   {place} {why}"));
+        lines.push(output::printable(&format!("   {place} {why}")));
     }
-    lines.iter().map(|line| output::printable(line)).collect::<Vec<_>>().join("\n")
+    lines.join("\n")
 }
