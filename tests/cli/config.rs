@@ -141,6 +141,34 @@ fn a_secret_may_be_in_a_file_that_a_variable_names() {
 }
 
 #[test]
+fn properties_and_lists_of_secrets_may_be_in_files_too() {
+    let scene = Scene::new();
+    let password = scene.write("password", "hunter2\n");
+    let variable = ("TRESTLE_RAILS__A.B__PROPERTIES__SASL_PASSWORD_FILE", password.as_str());
+    let key = "rails.a.b.properties.sasl.password";
+    let (value, _, name) = scene.value(key, &[BROKERS, variable]);
+    assert_eq!((value, name), ("[redacted]".into(), variable.0.into()));
+    let secret = "whsec_aHVudGVyMmh1bnRlcjJodW50ZXIyaHVudGVyMg==";
+    let secrets = scene.write("secrets", &format!("{secret}\n{secret}\n"));
+    let variable = ("TRESTLE_RAILS__BANK__SIGNING_SECRETS_FILE", secrets.as_str());
+    let (value, _, name) = scene.value("rails.bank.signing_secrets", &[BROKERS, variable]);
+    let redacted = serde_json::json!(["[redacted]", "[redacted]"]);
+    assert_eq!((value, name), (redacted, variable.0.into()));
+}
+
+#[test]
+fn an_empty_file_is_no_secret() {
+    let scene = Scene::new();
+    let empty = scene.write("empty", "\n");
+    let name = "TRESTLE_RAILS__BANK__SIGNING_SECRETS_FILE";
+    let file = scene.folder.path().join("trestle.toml");
+    let mut command = trestle("", &["config", "--config", file.to_str().unwrap()]);
+    let refused = command.envs([BROKERS, (name, &empty)]).assert().code(2);
+    let message = String::from_utf8_lossy(&refused.get_output().stderr).into_owned();
+    assert!(message.contains(&format!("the file that {name} names is empty")), "{message}");
+}
+
+#[test]
 fn the_collector_may_come_by_opentelemetrys_own_variable() {
     let scene = Scene::new();
     let standard = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://u:hunter2@collector:4318");
