@@ -11,6 +11,7 @@ mod dlq;
 mod dlq_replay;
 mod doctor;
 mod doctor_acls;
+mod doctor_collector;
 mod doctor_exactly_once;
 mod doctor_rails;
 mod doctor_scene;
