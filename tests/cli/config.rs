@@ -182,7 +182,11 @@ fn what_a_bridge_would_refuse_of_its_rails_is_wrong() {
         ("TRESTLE_RAILS__BANK__URL", "gopher://x/", "`rails.bank.url` must begin with https://"),
         ("TRESTLE_RAILS__BANK__CA_FILE", "/nowhere.pem", "`rails.bank.ca_file` names /nowhere.pem"),
         ("TRESTLE_RAILS__BANK__SCHEMA", "/nowhere.json", "`rails.bank.schema`"),
-        ("TRESTLE_RAILS__A.B__PROPERTIES__ACKS", "1", "`rails.a.b.properties.\"acks\"` is not yours"),
+        (
+            "TRESTLE_RAILS__A.B__PROPERTIES__ACKS",
+            "1",
+            "`rails.a.b.properties.\"acks\"` is not yours",
+        ),
         (
             "TRESTLE_RAILS__A.B__PROPERTIES__SSL_CA_LOCATION",
             "/nowhere",
