@@ -21,7 +21,9 @@ mod lanes;
 mod migrate;
 mod migrate_rights;
 mod operator;
+mod policies;
 mod retention;
+mod roles;
 mod scene;
 mod status;
 #[path = "../support/mod.rs"]
