@@ -249,3 +249,26 @@ fn examples(examples: &[Example]) -> String {
     }
     lines.join("\n")
 }
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn a_participant_that_is_a_uuid_goes_below_the_id_of_its_row() {
+        let (id, participant) = (Uuid::from_u128(1), Uuid::from_u128(2).to_string());
+        let text = examples(&[Example {
+            what: Kind::OutOfOrder,
+            outbox_id: Some(id),
+            participant_id: participant.clone(),
+            rail_type: "kafka".to_owned(),
+            sequence_id: Some(7),
+            place: Some("payments/3@8".to_owned()),
+            why: "is behind".to_owned(),
+        }]);
+        assert!(text.contains(&format!("{id}\n   {participant} #7\n")), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    }
+}
