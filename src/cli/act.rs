@@ -40,7 +40,7 @@ pub(super) fn actor(given: Option<String>) -> String {
 
 /// An argument that the database refuses is wrong use, and an answer that never came no answer.
 pub(super) fn refused(error: StoreError) -> CliError {
-    if matches!(error, StoreError::ConnectionLost | StoreError::TimedOut(_)) {
+    if is_in_doubt(&error) {
         return CliError::InDoubt(error);
     }
     match error.server() {
@@ -49,4 +49,9 @@ pub(super) fn refused(error: StoreError) -> CliError {
         }
         _ => CliError::Store(error),
     }
+}
+
+/// Whether the act may have been done: its answer never came.
+pub(super) fn is_in_doubt(error: &StoreError) -> bool {
+    matches!(error, StoreError::ConnectionLost | StoreError::TimedOut(_))
 }

@@ -3,6 +3,7 @@
 use std::error::Error as _;
 
 use thiserror::Error;
+use uuid::Uuid;
 
 use super::output;
 use crate::admin::AdminError;
@@ -54,12 +55,15 @@ pub(super) enum CliError {
     #[error("{0}")]
     Refused(String),
     #[error(
-        "stopped after {done} of {asked} rows; the rest is as it was. List what is still open with \
-         `trestle dlq list` and replay that: a row is never replayed twice"
+        "stopped after {done} of {asked} rows; {}. List what is still open with `trestle dlq list` and \
+         replay that: a row is never replayed twice",
+        rest(*in_doubt)
     )]
     ReplayStopped {
         done: usize,
         asked: usize,
+        /// The row that was asked for when the answers stopped.
+        in_doubt: Option<Uuid>,
         #[source]
         cause: Option<StoreError>,
     },
@@ -78,6 +82,13 @@ pub(super) enum CliError {
     Write(#[source] std::io::Error),
     #[error("cannot start")]
     Runtime(#[source] std::io::Error),
+}
+
+fn rest(in_doubt: Option<Uuid>) -> String {
+    match in_doubt {
+        None => "the rest is as it was".to_owned(),
+        Some(id) => format!("whether {id} was replayed is not known, the rest is as it was"),
+    }
 }
 
 impl CliError {

@@ -7,11 +7,11 @@ use serde::Serialize;
 
 use super::CliError;
 
-/// What a terminal has at least. Longer texts are wrapped, ids never.
-const WIDTH: u16 = 80;
+/// What a terminal has at least. Longer texts are wrapped, a row's id never.
+pub(super) const WIDTH: u16 = 80;
 
-/// The length of a UUID, which has to stay whole to be copied.
-const ID_LENGTH: usize = 36;
+/// Headings of what has to stay whole to be copied. No other column does: two UUIDs leave no room for anything else.
+const IDS: [&str; 2] = ["OUTBOX ID", "REPLAYED AS"];
 
 /// The version of every JSON document: it changes when a field goes or means another.
 const DOCUMENT_VERSION: u32 = 1;
@@ -84,14 +84,30 @@ pub(super) fn table_text<const N: usize>(
     table.load_style(presets::NOTHING).set_header(header);
     table.set_content_arrangement(ContentArrangement::Dynamic).set_width(WIDTH);
     for (number, column) in table.column_iter_mut().enumerate() {
-        let is_id = |row: &[String; N]| row[number].len() == ID_LENGTH;
         let is_short = |row: &[String; N]| row[number].len() <= SHORT;
-        if rows.iter().all(is_id) || rows.iter().all(is_short) {
+        if IDS.contains(&header[number]) || rows.iter().all(is_short) {
             column.set_constraint(ColumnConstraint::ContentWidth);
         }
     }
     table.add_rows(rows);
     table.trim_fmt()
+}
+
+/// Lines of at most this width, cut at blanks, so that what has to be copied stays whole where it can.
+pub(super) fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in printable(text).split(' ') {
+        let Some(line) = lines.last_mut() else { break };
+        if line.is_empty() {
+            line.push_str(word);
+        } else if line.chars().count() + 1 + word.chars().count() <= width {
+            line.push(' ');
+            line.push_str(word);
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    lines
 }
 
 /// Without control characters: what a rail or an operator wrote must not steer a terminal.
@@ -125,6 +141,17 @@ mod tests {
         let text = "a reason that has many more words than would fit in what the id leaves of it";
         let row = [id.to_owned(), "participant-with-a-long-name".to_owned(), text.to_owned()];
         let table = table_text(["OUTBOX ID", "PARTICIPANT", "REASON"], [row]);
+        assert!(table.contains(id), "{table}");
+        assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
+    }
+
+    #[test]
+    fn participants_that_are_uuids_leave_the_row_its_id() {
+        let id = "01a1e443-c8c2-7c0c-81c7-1a7144d77994";
+        let participant = "5f0c0c52-7d5f-4d27-9f0f-3a1f5f6a7b8c";
+        let row = [id, participant, "kafka", "12345", "HTTP_422", "12 min"].map(str::to_owned);
+        let header = ["OUTBOX ID", "PARTICIPANT", "RAIL", "#", "ERROR", "AGE"];
+        let table = table_text(header, [row]);
         assert!(table.contains(id), "{table}");
         assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
     }

@@ -1,5 +1,6 @@
 //! `trestle policies`
 
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::{CliError, act, connect_current, output};
@@ -26,9 +27,20 @@ pub(super) struct Args {
     /// Who changes them; it is recorded [default: $USER]
     #[arg(long, requires = "apply")]
     actor: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Compared<'a> {
+    differences: &'a [Difference],
+    /// The version that was put in force, if one was.
+    applied_version: Option<i32>,
 }
 
 /// One value that is not what it should be.
+#[derive(Serialize)]
 pub(super) struct Difference {
     pub(super) rail: String,
     pub(super) key: &'static str,
@@ -41,20 +53,36 @@ pub(super) async fn run(args: Args, config: &Config) -> Result<(), CliError> {
     let in_force = store.rail_policies().await?;
     let Value::Object(configured) = relay::policies(config) else { return Ok(()) };
     let differences = differences(&in_force, &configured);
+    if !args.json {
+        show(&differences)?;
+    }
+    let applied_version = match &args.reason {
+        Some(reason) if !differences.is_empty() => {
+            // The configured ones replace those of the same rail.
+            let all = in_force.into_iter().chain(configured).collect();
+            let actor = act::actor(args.actor);
+            Some(store.set_rail_policies(&all, &actor, reason).await.map_err(act::refused)?)
+        }
+        _ => None,
+    };
+    if args.json {
+        output::document(&Compared { differences: &differences, applied_version })?;
+    } else if let Some(version) = applied_version {
+        output::line(&format!("Version {version} is in force. Workers with other policies stop."))?;
+    }
+    let agree = differences.is_empty() || applied_version.is_some();
+    if agree { Ok(()) } else { Err(CliError::OtherPolicies) }
+}
+
+fn show(differences: &[Difference]) -> Result<(), CliError> {
     if differences.is_empty() {
         return output::line("The policies of this configuration are in force.");
     }
-    let rows = differences.into_iter().map(|difference| {
+    let rows = differences.iter().map(|difference| {
         let Difference { rail, key, in_force, configured } = difference;
-        [rail, key.to_owned(), in_force, configured]
+        [rail.clone(), (*key).to_owned(), in_force.clone(), configured.clone()]
     });
-    output::table(["RAIL", "POLICY", "IN FORCE", "CONFIGURED"], rows)?;
-    let Some(reason) = args.reason else { return Err(CliError::OtherPolicies) };
-    let mut all = in_force;
-    all.extend(configured);
-    let actor = act::actor(args.actor);
-    let version = store.set_rail_policies(&all, &actor, &reason).await.map_err(act::refused)?;
-    output::line(&format!("Version {version} is in force. Workers with other policies stop."))
+    output::table(["RAIL", "POLICY", "IN FORCE", "CONFIGURED"], rows)
 }
 
 pub(super) fn differences(

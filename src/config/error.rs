@@ -24,6 +24,8 @@ pub enum ConfigError {
     NotUtf8(String),
     #[error("cannot read the file that {variable} names")]
     SecretFile { variable: String, source: std::io::Error },
+    #[error("the file that {0} names is empty")]
+    EmptyFile(String),
     #[error("unknown key `{key}` in {place}{hint}")]
     UnknownKey { key: String, place: String, hint: String },
     #[error("`{key}` in {place} must be {expected}, but is {actual}")]

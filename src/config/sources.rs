@@ -14,6 +14,8 @@ const PREFIX: &str = "TRESTLE_";
 /// Variables with our prefix that are not configuration keys.
 const NOT_KEYS: &[&str] = &["CONFIG", "LOG", "FAILPOINT", "WITHOUT", "HURRY"];
 const FILE: &str = "_FILE";
+/// The table whose keys are librdkafka's.
+const PROPERTIES: &str = "properties";
 
 /// figment takes a dot for a step into a table, but a rail's name may have one.
 const DOT: char = '\u{1f}';
@@ -113,13 +115,14 @@ pub(super) fn environment() -> Result<Vec<Variable>, ConfigError> {
 }
 
 fn variable(name: &str, key: &str, value: OsString) -> Result<Variable, ConfigError> {
-    let mut path = path(key);
-    let value = match file_of(&path) {
-        Some(secret) => {
-            path = secret;
-            contents(name, &value)?.into()
+    let (path, value) = match file_of(key) {
+        Some((path, Kind::List)) => (path, lines(&contents(name, &value)?).into()),
+        Some((path, _)) => (path, contents(name, &value)?.into()),
+        None => {
+            let path = path(key);
+            let value = typed(&path, text(name, value)?);
+            (path, value)
         }
-        None => typed(&path, text(name, value)?),
     };
     Ok(Variable { name: name.to_owned(), path, value })
 }
@@ -131,7 +134,7 @@ fn path(key: &str) -> Vec<String> {
     for (depth, lower, written) in parts {
         let table = path.get(2).map(String::as_str).filter(|_| depth == 3);
         path.push(match table {
-            Some("properties") => lower.replace('_', "."),
+            Some(PROPERTIES) => lower.replace('_', "."),
             Some(_) => written.to_owned(),
             None => lower,
         });
@@ -143,12 +146,21 @@ fn kind_at(path: &[String]) -> Option<Kind> {
     kind(&path.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
-/// The secret whose file this names, if it does: a key of our own may end like that too.
-fn file_of(path: &[String]) -> Option<Vec<String>> {
-    let (last, before) = path.split_last()?;
-    let name = last.strip_suffix("_file").filter(|_| kind_at(path).is_none())?;
-    let secret = [before, &[name.to_owned()]].concat();
-    (kind_at(&secret) == Some(Kind::Secret)).then_some(secret)
+/// The key whose value is in a file that this names, if it does, and what it holds: a secret, several, or a property
+/// of librdkafka. A key of our own may end like that too, but a property does not.
+fn file_of(key: &str) -> Option<(Vec<String>, Kind)> {
+    let before = key.len().checked_sub(FILE.len())?;
+    key.get(before..).filter(|end| end.eq_ignore_ascii_case(FILE))?;
+    let path = path(&key[..before]);
+    if is_property(&path) {
+        return Some((path, Kind::Secret));
+    }
+    let kind = kind_at(&path).filter(|kind| matches!(kind, Kind::Secret | Kind::List))?;
+    Some((path, kind))
+}
+
+fn is_property(path: &[String]) -> bool {
+    path.len() == 4 && path[0] == "rails" && path[2] == PROPERTIES
 }
 
 /// A text stays as it is: `00123` is no number where a text is wanted.
@@ -170,12 +182,19 @@ fn list(text: &str) -> Vec<String> {
     entries.filter(|entry| !entry.is_empty()).collect()
 }
 
+/// A list in a file: one entry a line, so that a secret may have a comma in it.
+fn lines(text: &str) -> Vec<String> {
+    text.lines().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty()).collect()
+}
+
 fn text(name: &str, value: OsString) -> Result<String, ConfigError> {
     value.into_string().map_err(|_| ConfigError::NotUtf8(name.to_owned()))
 }
 
+/// An empty file is a secret that was forgotten: to do without it could mean requests that nobody signs.
 fn contents(name: &str, file: &std::ffi::OsStr) -> Result<String, ConfigError> {
     match std::fs::read_to_string(file) {
+        Ok(value) if value.trim().is_empty() => Err(ConfigError::EmptyFile(name.to_owned())),
         Ok(value) => Ok(value.trim_end().to_owned()),
         Err(source) => Err(ConfigError::SecretFile { variable: name.to_owned(), source }),
     }
@@ -216,13 +235,32 @@ mod tests {
     }
 
     #[test]
-    fn only_a_secret_may_be_in_a_file_of_its_own() {
-        let file = |key: &str| file_of(&path(key)).map(|path| path.join("/"));
-        assert_eq!(file("DATABASE__URL_FILE").as_deref(), Some("database/url"));
-        let token = file("RAILS__X__BEARER_TOKEN_FILE");
-        assert_eq!(token.as_deref(), Some("rails/x/bearer_token"));
-        for key in ["RAILS__X__CA_FILE", "RAILS__X__TOPIC_FILE", "RELAY__POLL_MS_FILE"] {
-            assert_eq!(file(key), None);
+    fn secrets_lists_and_properties_may_be_in_a_file_of_their_own() {
+        let file = |key: &str| file_of(key).map(|(path, kind)| (path.join("/"), kind));
+        for (key, path, kind) in [
+            ("DATABASE__URL_FILE", "database/url", Kind::Secret),
+            ("RAILS__X__BEARER_TOKEN_FILE", "rails/x/bearer_token", Kind::Secret),
+            ("RAILS__X__SIGNING_SECRETS_FILE", "rails/x/signing_secrets", Kind::List),
+            (
+                "RAILS__A.B__PROPERTIES__SASL_PASSWORD_FILE",
+                "rails/a.b/properties/sasl.password",
+                Kind::Secret,
+            ),
+        ] {
+            assert_eq!(file(key), Some((path.to_owned(), kind)), "{key}");
         }
+        for key in [
+            "RAILS__X__CA_FILE",
+            "RAILS__X__TOPIC_FILE",
+            "RAILS__X__CODES__HTTP_FILE",
+            "RELAY__POLL_MS_FILE",
+        ] {
+            assert_eq!(file(key), None, "{key}");
+        }
+    }
+
+    #[test]
+    fn a_list_in_a_file_has_one_entry_a_line() {
+        assert_eq!(lines("one,1\r\n\n two \n"), ["one,1", "two"]);
     }
 }

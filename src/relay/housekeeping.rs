@@ -10,7 +10,7 @@ use tokio::time::{Interval, MissedTickBehavior};
 use uuid::Uuid;
 
 use super::route::Route;
-use super::trouble::Trouble;
+use super::trouble::Troubles;
 use super::waiting::{self, RailSign};
 use super::wake::Wake;
 use crate::admin::health::Health;
@@ -78,24 +78,25 @@ impl Housekeeping {
     async fn keep(&self, stopped: &mut watch::Receiver<()>) {
         let [mut repair, mut upkeep, mut look] =
             [REPAIR_EVERY, UPKEEP_EVERY, LOOK_EVERY].map(every);
-        let mut trouble = Trouble::default();
+        let mut troubles = Troubles::default();
         loop {
-            let (what, result) = tokio::select! {
+            let (chore, result) = tokio::select! {
                 _ = stopped.changed() => return,
                 _ = repair.tick() => ("repair", self.repair().await),
                 _ = upkeep.tick() => ("upkeep", self.upkeep().await),
                 _ = look.tick() => ("look", self.look().await),
             };
-            match result {
-                Ok(()) => drop(trouble.is_over()),
-                Err(error) => {
-                    if trouble.is_news(&error) {
-                        tracing::warn!(%error, what, "cannot reach the database for housekeeping");
-                    }
-                    // A loop that sleeps for long would not notice that the database is away, nor say so.
-                    self.wake.now();
-                }
+            let Err(error) = result else {
+                troubles.is_over(chore);
+                continue;
+            };
+            if troubles.is_news(chore, &error) {
+                tracing::warn!(%error, chore, "housekeeping fails; trying again until it works");
+            } else {
+                tracing::debug!(%error, chore, "housekeeping fails; trying again until it works");
             }
+            // A loop that sleeps for long would not notice that the database is away, nor say so.
+            self.wake.now();
         }
     }
 

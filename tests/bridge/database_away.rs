@@ -113,6 +113,22 @@ async fn a_database_that_goes_away_while_the_bridge_sleeps_is_missed() {
     scene.comes_back(1_000).await;
 }
 
+/// Repair is tried every second, and what works in between is no reason to say it again.
+#[tokio::test]
+async fn a_chore_that_the_database_refuses_is_told_once_while_the_others_work() {
+    let scene = Scene::new(NO_POLL).await;
+    let revoke = "REVOKE EXECUTE ON FUNCTION outbox.repair_expired_leases(integer, text) FROM symphony_executor";
+    scene.database.connect().await.batch_execute(revoke).await.unwrap();
+    scene.bridge.logged_times("housekeeping fails", 8).await;
+    let log = scene.bridge.log();
+    let warnings: Vec<&str> =
+        log.lines().filter(|line| line.contains("\"level\":\"WARN\"")).collect();
+    assert_eq!(warnings.len(), 1, "{log}");
+    for words in ["housekeeping fails", "\"chore\":\"repair\"", "permission denied"] {
+        assert!(warnings[0].contains(words), "{words}: {}", warnings[0]);
+    }
+}
+
 /// Four pauses, each twice as long as the one before, from a tenth of a second.
 async fn tries_less_and_less_often(bridge: &Bridge) {
     let tries = || bridge.log().matches("cannot claim").count();

@@ -15,6 +15,7 @@ mod exactly_once;
 mod leaks;
 mod letter_room;
 mod metrics;
+mod metrics_of_loss;
 mod other_schema;
 mod outages;
 mod policy_change;

@@ -24,8 +24,8 @@ topic = "one"
 
 [rails.bank]
 kind = "http"
-url = "https://u:hunter2@bank.example/pay?token=hunter2"
-signing_secrets = ["whsec_aHVudGVyMg=="]
+url = "https://bank.example/pay?token=hunter2"
+signing_secrets = ["whsec_aHVudGVyMmh1bnRlcjJodW50ZXIyaHVudGVyMg=="]
 codes = { HTTP_500 = "unavailable" }
 "#;
 
@@ -60,6 +60,16 @@ impl Scene {
         shown
     }
 
+    /// What is said of a configuration that is wrong.
+    fn refused(&self, variables: &[(&str, &str)]) -> String {
+        let file = self.folder.path().join("trestle.toml");
+        let mut command = trestle("", &["config", "--config", file.to_str().unwrap()]);
+        let refused = command.envs([BROKERS]).envs(variables.iter().copied()).assert().code(2);
+        let message = String::from_utf8_lossy(&refused.get_output().stderr).into_owned();
+        assert!(!message.contains("hunter2"), "{message}");
+        message
+    }
+
     /// A value, where it comes from, and the name of that.
     fn value(&self, key: &str, variables: &[(&str, &str)]) -> (Value, String, Value) {
         let shown: Value = serde_json::from_str(&self.shown(&["--json"], variables)).unwrap();
@@ -92,7 +102,7 @@ fn every_value_is_shown_with_where_it_comes_from_and_no_secret() {
         ("rails.a.b.topic", "one"),
         ("rails.a.b.properties.linger.ms", "5"),
         ("rails.a.b.properties.sasl.password", "[redacted]"),
-        ("rails.bank.url", "https://[redacted]@bank.example/pay?[redacted]"),
+        ("rails.bank.url", "https://bank.example/pay?[redacted]"),
         ("rails.bank.signing_secrets", "[\"[redacted]\"]"),
         ("rails.bank.codes.HTTP_500", "unavailable"),
     ] {
@@ -141,11 +151,79 @@ fn a_secret_may_be_in_a_file_that_a_variable_names() {
 }
 
 #[test]
+fn properties_and_lists_of_secrets_may_be_in_files_too() {
+    let scene = Scene::new();
+    let password = scene.write("password", "hunter2\n");
+    let variable = ("TRESTLE_RAILS__A.B__PROPERTIES__SASL_PASSWORD_FILE", password.as_str());
+    let key = "rails.a.b.properties.sasl.password";
+    let (value, _, name) = scene.value(key, &[BROKERS, variable]);
+    assert_eq!((value, name), ("[redacted]".into(), variable.0.into()));
+    let secret = "whsec_aHVudGVyMmh1bnRlcjJodW50ZXIyaHVudGVyMg==";
+    let secrets = scene.write("secrets", &format!("{secret}\n{secret}\n"));
+    let variable = ("TRESTLE_RAILS__BANK__SIGNING_SECRETS_FILE", secrets.as_str());
+    let (value, _, name) = scene.value("rails.bank.signing_secrets", &[BROKERS, variable]);
+    let redacted = serde_json::json!(["[redacted]", "[redacted]"]);
+    assert_eq!((value, name), (redacted, variable.0.into()));
+}
+
+#[test]
+fn an_empty_file_is_no_secret() {
+    let scene = Scene::new();
+    let empty = scene.write("empty", "\n");
+    let name = "TRESTLE_RAILS__BANK__SIGNING_SECRETS_FILE";
+    let message = scene.refused(&[(name, &empty)]);
+    assert!(message.contains(&format!("the file that {name} names is empty")), "{message}");
+}
+
+#[test]
+fn what_a_bridge_would_refuse_of_its_rails_is_wrong() {
+    let scene = Scene::new();
+    for (name, value, words) in [
+        ("TRESTLE_RAILS__BANK__URL", "gopher://x/", "`rails.bank.url` must begin with https://"),
+        ("TRESTLE_RAILS__BANK__CA_FILE", "/nowhere.pem", "`rails.bank.ca_file` names /nowhere.pem"),
+        ("TRESTLE_RAILS__BANK__SCHEMA", "/nowhere.json", "`rails.bank.schema`"),
+        (
+            "TRESTLE_RAILS__A.B__PROPERTIES__ACKS",
+            "1",
+            "`rails.a.b.properties.\"acks\"` is not yours",
+        ),
+        (
+            "TRESTLE_RAILS__A.B__PROPERTIES__SSL_CA_LOCATION",
+            "/nowhere",
+            "`rails.a.b.properties` are not taken",
+        ),
+        ("TRESTLE_RAILS__A.B__TOPIC", "no topic", "`rails.a.b.topic`"),
+        (
+            "TRESTLE_TELEMETRY__OTLP_ENDPOINT",
+            "http://u:hunter2@c:4318",
+            "`telemetry.otlp_endpoint` must not hold a user",
+        ),
+    ] {
+        let protocol = ("TRESTLE_RAILS__A.B__PROPERTIES__SECURITY_PROTOCOL", "ssl");
+        let message = scene.refused(&[protocol, (name, value)]);
+        assert!(message.contains(words), "{name}: {message}");
+    }
+}
+
+#[test]
+fn nothing_is_connected_to() {
+    let broker = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = broker.local_addr().unwrap().to_string();
+    let toml = "[dlq]\nrail = \"a.b\"\ntopic = \"dead\"\n[rails.once]\nkind = \"kafka\"\ntopic = \"two\"\ndelivery = \"exactly_once\"\n";
+    let scene = Scene::new();
+    fs::write(scene.folder.path().join("trestle.toml"), format!("{FILE}{toml}")).unwrap();
+    scene.shown(&[], &[("KAFKA_BROKERS", &address)]);
+    broker.set_nonblocking(true).unwrap();
+    let came = broker.accept().expect_err("somebody came");
+    assert_eq!(came.kind(), std::io::ErrorKind::WouldBlock);
+}
+
+#[test]
 fn the_collector_may_come_by_opentelemetrys_own_variable() {
     let scene = Scene::new();
-    let standard = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://u:hunter2@collector:4318");
+    let standard = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4318?token=hunter2");
     let (value, from, name) = scene.value("telemetry.otlp_endpoint", &[BROKERS, standard]);
-    assert_eq!((value, from.as_str()), ("http://[redacted]@collector:4318".into(), "environment"));
+    assert_eq!((value, from.as_str()), ("http://collector:4318?[redacted]".into(), "environment"));
     assert_eq!(name, standard.0);
     let own = ("TRESTLE_TELEMETRY__OTLP_ENDPOINT", "http://other:4318");
     let (value, _, name) = scene.value("telemetry.otlp_endpoint", &[BROKERS, standard, own]);

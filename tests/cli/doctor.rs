@@ -207,6 +207,8 @@ async fn rows_in_a_default_partition_are_told() {
     let findings = Patient::new(&database.url_as("symphony_readonly").await).examined(1);
     assert_eq!(findings.failed(), ["outbox partitions"]);
     assert!(findings.found("outbox partitions").contains("payment_outbox_attempts_default"));
+    let section = "docs/runbook.md#trestledefaultpartitionnotempty";
+    assert!(findings.mend("outbox partitions").contains(section));
 }
 
 #[tokio::test]

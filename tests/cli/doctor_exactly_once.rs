@@ -50,6 +50,17 @@ async fn transactions_and_the_register_are_looked_at() {
     assert!(!told.contains("cleanup.policy"), "{told}");
 }
 
+#[tokio::test]
+async fn what_only_such_a_rail_calls_is_among_the_rights() {
+    let (database, topic) = (Database::new().await, Topic::new().await);
+    let revoke = "REVOKE EXECUTE ON FUNCTION outbox.lease_outbox_shards(text, text, integer) FROM symphony_executor";
+    database.connect().await.batch_execute(revoke).await.unwrap();
+    let findings = patient(&database, &topic, &Topic::unmade()).await.examined(1);
+    assert!(findings.found("rights enough").contains("may not call lease_outbox_shards"));
+    let plain = Patient::bridge(&database, &topic, &Topic::unmade()).await.examined_at_all();
+    assert_eq!(plain.verdict("rights enough"), "ok");
+}
+
 /// The doctor fences nobody off: whoever asks twice has asked with the same id, and a shard has another.
 #[tokio::test]
 async fn a_broker_that_allows_shorter_transactions_is_told() {

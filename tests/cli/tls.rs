@@ -110,8 +110,29 @@ async fn a_client_certificate_lets_in_whom_it_names() {
     assert!(error.contains("must hold a private key in PEM"), "{error}");
 }
 
+/// A login whose transactions are read-only on one of two servers.
+const READER: &str = "CREATE ROLE passed_over LOGIN PASSWORD 'hunter2'";
+const READ_ONLY: &str = "ALTER ROLE passed_over SET default_transaction_read_only = on";
+
 #[tokio::test]
 async fn a_server_that_may_not_be_written_to_is_passed_over() {
+    let (written, read) = (LentPostgres::secured().await, LentPostgres::open().await);
+    for server in [written, read] {
+        server.connect().await.batch_execute(READER).await.unwrap();
+    }
+    read.connect().await.batch_execute(READ_ONLY).await.unwrap();
+    let places = format!("localhost:{},localhost:{}", read.port(), written.port());
+    let url = |wanted: &str| {
+        format!("postgres://passed_over:hunter2@{places}/trestle?target_session_attrs={wanted}")
+    };
+    // The one without TLS is the one that may not be written to.
+    assert_eq!(encrypted(written, &url("read-write")).await, Ok(true));
+    assert_eq!(encrypted(read, &url("read-only")).await, Ok(false));
+    assert_eq!(encrypted(read, &url("any")).await, Ok(false), "the first");
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_passed_over() {
     let server = LentPostgres::secured().await;
     let dead = "postgres://trestle:trestle@127.0.0.1:1,localhost";
     let url = server.url("target_session_attrs=read-write&sslmode=require");
@@ -119,6 +140,20 @@ async fn a_server_that_may_not_be_written_to_is_passed_over() {
     assert_eq!(encrypted(server, &url).await, Ok(true));
     let error = refused(&server.url("target_session_attrs=read-only")).await;
     assert!(error.contains("read-only") || error.contains("read only"), "{error}");
+}
+
+/// The open server cannot bind a login to a certificate, because it shows none.
+#[tokio::test]
+async fn a_variable_that_insists_on_channel_binding_is_obeyed() {
+    let migrate = |server: &LentPostgres| {
+        let mut command = trestle(&server.url(""), &["migrate", "--status"]);
+        command.env("PGCHANNELBINDING", "require").output().unwrap()
+    };
+    assert_eq!(migrate(LentPostgres::secured().await).status.code(), Some(0));
+    let refused = migrate(LentPostgres::open().await);
+    let message = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(1), "{message}");
+    assert!(message.contains("channel binding"), "{message}");
 }
 
 #[tokio::test]

@@ -20,24 +20,19 @@ async fn the_life_of_a_payment_goes_from_the_first_row_to_its_replay() {
     complete(&client, "pay-3", "DISPATCHED", None).await;
     let trace = document(&url, &["trace", &id]);
     assert_eq!(trace["kind"], "outbox");
-    let mut what = happened(&trace);
+    let what = happened(&trace);
     let expected = [
         "enqueued",
         "leased",
         "FAILED",
-        "lane halted",
         "dead letter",
+        "lane halted",
         "enqueued as replay",
         "failed replayed",
         "leased",
         "leased",
         "DISPATCHED",
     ];
-    assert_eq!(what.first().unwrap(), "enqueued");
-    assert_eq!(what.last().unwrap(), "DISPATCHED");
-    let mut expected = expected.map(str::to_owned).to_vec();
-    what.sort();
-    expected.sort();
     assert_eq!(what, expected);
     let last = trace["entries"].as_array().unwrap().last().unwrap().clone();
     assert_eq!(

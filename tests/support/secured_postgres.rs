@@ -68,6 +68,10 @@ impl LentPostgres {
         format!("sslrootcert={}", self.file("ca.pem"))
     }
 
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
     /// A connection of the test's own, as the superuser.
     pub(crate) async fn connect(&self) -> Client {
         let url = self.url("sslmode=disable");

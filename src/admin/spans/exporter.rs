@@ -23,10 +23,10 @@ const BATCH: usize = 512;
 /// How long a span waits for company.
 const GATHER: Duration = Duration::from_millis(500);
 
-/// An exporter, and how its collector is called in the log.
+/// An exporter, and where its collector is, without what may be a token.
 pub(super) struct Exporter {
     spans: SpanExporter,
-    collector: String,
+    pub(super) collector: Url,
 }
 
 pub(super) fn build(endpoint: &str) -> Result<Exporter, ConfigError> {
@@ -43,7 +43,7 @@ pub(super) fn build(endpoint: &str) -> Result<Exporter, ConfigError> {
     opentelemetry_sdk::trace::SpanExporter::set_resource(&mut spans, &resource());
     let mut collector = url;
     collector.set_query(None);
-    Ok(Exporter { spans, collector: collector.into() })
+    Ok(Exporter { spans, collector })
 }
 
 /// Where traces are POSTed.
@@ -95,7 +95,7 @@ pub(super) async fn run(
     mut queue: mpsc::Receiver<SpanData>,
     dropped: Arc<AtomicU64>,
 ) {
-    let mut trouble = Trouble { collector: &exporter.collector, lost: None };
+    let mut trouble = Trouble { collector: exporter.collector.as_str(), lost: None };
     loop {
         let batch = receive(&mut queue).await;
         let spans = batch.len() as u64;

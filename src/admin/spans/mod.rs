@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use opentelemetry_sdk::trace::SpanData;
+use reqwest::Url;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
@@ -48,6 +49,12 @@ pub fn start(config: &Config) -> Result<Option<(Spans, Exporting)>, ConfigError>
     let task = tokio::spawn(exporter::run(exporter, waiting, Arc::clone(&dropped)));
     let kafka_rails = Arc::new(kafka_rails(config));
     Ok(Some((Spans { queue, dropped, kafka_rails }, Exporting(task))))
+}
+
+/// Finds out what is wrong with the address of the collector, and says where it is. Nothing is sent.
+pub fn check(config: &Config) -> Result<Option<Url>, ConfigError> {
+    let endpoint = config.telemetry.otlp_endpoint.as_deref();
+    endpoint.map(|endpoint| Ok(exporter::build(endpoint)?.collector)).transpose()
 }
 
 impl Spans {

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::preview::PreviewRow;
 use crate::cli::CliError;
-use crate::cli::act::refused;
+use crate::cli::act::{is_in_doubt, refused};
 use crate::store::{By, ReplayCandidate, Replayed, Store, StoreError};
 
 /// Tries of one row that meets a producer or another operator.
@@ -68,7 +68,7 @@ pub(super) async fn replay_all(
                 progress.refused.push(Refused { outbox_id: *outbox_id, why: error.to_string() });
             }
             Err(error) if progress.replayed.is_empty() => return Err(refused(error)),
-            Err(error) => return Err(stopped(progress, rows, Some(error))),
+            Err(error) => return Err(stopped(progress, rows, Some((error, *outbox_id)))),
         }
     }
     Ok(())
@@ -88,8 +88,15 @@ fn was_resolved(error: &StoreError) -> bool {
     error.server().is_some_and(|server| RESOLVED_MEANWHILE.contains(&server.code.as_str()))
 }
 
-fn stopped(progress: &Progress, rows: &[PreviewRow], cause: Option<StoreError>) -> CliError {
-    CliError::ReplayStopped { done: progress.replayed.len(), asked: rows.len(), cause }
+/// `cause`: what stopped it, and at which row.
+fn stopped(
+    progress: &Progress,
+    rows: &[PreviewRow],
+    cause: Option<(StoreError, Uuid)>,
+) -> CliError {
+    let (cause, row) = cause.unzip();
+    let in_doubt = row.filter(|_| cause.as_ref().is_some_and(is_in_doubt));
+    CliError::ReplayStopped { done: progress.replayed.len(), asked: rows.len(), in_doubt, cause }
 }
 
 fn pace(rate: u32) -> Interval {

@@ -93,7 +93,7 @@ impl Preview {
             lines.push(format!("… and {} more; --json shows all", self.rows.len() - SHOWN_ROWS));
         }
         lines.push(String::new());
-        lines.push(self.participants());
+        lines.extend(output::wrapped(&self.participants(), output::WIDTH.into()));
         lines.push(self.superseded());
         lines.extend(self.windows.iter().map(|(rail, window)| self.window(rail, *window)));
         lines.push(ORDER.to_owned());
@@ -106,8 +106,7 @@ impl Preview {
             *counts.entry(&row.candidate.participant_id).or_default() += 1;
         }
         let named = counts.iter().take(SHOWN_PARTICIPANTS);
-        let mut named: Vec<String> =
-            named.map(|(who, n)| format!("{} {n}", output::printable(who))).collect();
+        let mut named: Vec<String> = named.map(|(who, n)| format!("{who} {n}")).collect();
         if counts.len() > SHOWN_PARTICIPANTS {
             named.push(format!("{} others", counts.len() - SHOWN_PARTICIPANTS));
         }

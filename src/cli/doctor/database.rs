@@ -69,7 +69,7 @@ async fn look(
         Err(MigrateError::MissingRights(_)) => ledger::told(store.schema_version().await)?,
         status => ledger::schema(status, may.has_outbox),
     });
-    let forbidden = store.forbidden(&rights::BRIDGE_CALLS).await?;
+    let forbidden = store.forbidden(&rights::bridge_calls(config)).await?;
     checks.push(rights::enough(user, &may, !config.rails.is_empty(), &forbidden));
     checks.extend(rights::too_many(user, &may));
     checks.push(rights::control(&may));

@@ -6,7 +6,7 @@ use crate::config::{Config, RailConfig};
 use crate::rails::http::{Obstacle, Visit, visit};
 
 /// Time enough to get another one.
-const FEW_DAYS: i64 = 14;
+pub(super) const FEW_DAYS: i64 = 14;
 
 pub(super) async fn checks(config: &Config) -> Result<Vec<Check>, CliError> {
     let mut checks = Vec::new();

@@ -7,6 +7,8 @@ use crate::store::migrate::{Fit, MigrateError, SchemaVersion, Status};
 use crate::store::{LedgerHealth, StoreError};
 
 const MIGRATE: &str = "trestle migrate    (as a user who may)";
+const REINSTALL: &str = "install trestle anew: this binary is not whole";
+const STRAYS: &str = "docs/runbook.md#trestledefaultpartitionnotempty has the lines that move them";
 const DAY: i64 = 86_400;
 const VERSION: &str = "outbox version";
 
@@ -14,7 +16,7 @@ pub(super) fn schema(status: Result<Status, MigrateError>, has_outbox: bool) -> 
     let name = VERSION;
     match status {
         _ if !has_outbox => Check::fail(name, "there is no outbox in this database", MIGRATE),
-        Err(error) => Check::fail(name, error.to_string(), "see what the message says"),
+        Err(error) => Check::fail(name, error.to_string(), remedy(&error)),
         Ok(status) => match status.check_compatible() {
             Err(error) => {
                 let version = status.database_version.as_deref().unwrap_or("?");
@@ -26,6 +28,29 @@ pub(super) fn schema(status: Result<Status, MigrateError>, has_outbox: bool) -> 
             Ok(()) => Check::fail(name, "older than this trestle", MIGRATE),
         },
     }
+}
+
+/// The line that mends what kept us from finding out.
+fn remedy(error: &MigrateError) -> String {
+    match error {
+        MigrateError::ServerTooOld { .. } => "upgrade the server to PostgreSQL 14 or newer",
+        MigrateError::DatabaseNewer { database_version, .. } => {
+            return format!("use trestle {database_version} or newer");
+        }
+        MigrateError::ChangedMigration(_) => {
+            "use the trestle that this database was migrated with, or a newer release"
+        }
+        MigrateError::Older { .. } | MigrateError::NoVersion(_) => MIGRATE,
+        MigrateError::MissingRights(missing) => {
+            let remedies: Vec<&str> = missing.iter().map(|right| right.remedy.as_str()).collect();
+            return remedies.join(" ");
+        }
+        MigrateError::Script { .. } | MigrateError::Store(_) => {
+            "trestle migrate --status    (as a user who may; then look into the server's log)"
+        }
+        MigrateError::Inconsistent(_) | MigrateError::Embedded(_) => REINSTALL,
+    }
+    .to_owned()
 }
 
 /// For whoever may not read the tables of migrations: what the outbox says of itself. A bridge works
@@ -41,7 +66,7 @@ pub(super) fn told(told: Result<SchemaVersion, StoreError>) -> Result<Check, Sto
             return Ok(Check::skip(name, "not for this user to see: see `rights enough`"));
         }
         (Err(error), _) => return Err(error),
-        (_, Err(error)) => return Ok(Check::fail(name, error.to_string(), "build it anew")),
+        (_, Err(error)) => return Ok(Check::fail(name, error.to_string(), REINSTALL)),
     };
     Ok(match schema.fits(&own) {
         Fit::Same => Check::ok(name, format!("that of trestle {}", own.trestle_version)),
@@ -67,7 +92,7 @@ pub(super) fn partitions(health: &LedgerHealth) -> Vec<Check> {
             "{} is not empty: upkeep did not run in time, or a clock was wrong",
             health.strays.join(", ")
         );
-        checks.push(Check::fail(name, found, "trestle retention    (then see docs/retention.md)"));
+        checks.push(Check::fail(name, found, STRAYS));
     }
     checks.push(match health.seconds_ahead {
         Some(ahead) if ahead >= DAY => Check::ok(name, format!("made ahead for {}", age(ahead))),
@@ -130,6 +155,19 @@ mod tests {
         assert_eq!(verdict(other(own.migration, "0.0.1")), Verdict::Fail);
         assert_eq!(verdict(other(own.migration + 1, "99.0.0")), Verdict::Warn);
         assert_eq!(verdict(other(own.migration, &own.trestle_version)), Verdict::Warn);
+    }
+
+    #[test]
+    fn what_keeps_the_version_from_being_known_comes_with_what_mends_it() {
+        for (error, mend) in [
+            (MigrateError::ServerTooOld { found: "13.2".to_owned() }, "upgrade the server"),
+            (MigrateError::ChangedMigration("V1".to_owned()), "use the trestle that"),
+            (MigrateError::Store(StoreError::ConnectionLost), "trestle migrate --status"),
+            (MigrateError::Embedded("x".to_owned()), "install trestle anew"),
+        ] {
+            let check = schema(Err(error), true);
+            assert!(check.mend.as_ref().unwrap().starts_with(mend), "{check:?}");
+        }
     }
 
     #[test]

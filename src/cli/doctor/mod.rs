@@ -4,6 +4,7 @@
 
 mod acls;
 mod check;
+mod collector;
 mod database;
 mod exactly_once;
 mod http;
@@ -15,6 +16,7 @@ mod server;
 mod show;
 
 use super::CliError;
+use crate::admin::spans;
 use crate::config::Config;
 use crate::relay;
 
@@ -28,10 +30,12 @@ pub(super) struct Args {
 pub(super) async fn run(args: Args, config: &Config) -> Result<(), CliError> {
     // What is wrong with the configuration itself is said as `trestle run` says it.
     relay::check(config)?;
+    spans::check(config)?;
     let mut checks = database::checks(config).await?;
     checks.extend(kafka::checks(config).await?);
     checks.extend(exactly_once::checks(config).await?);
     checks.extend(http::checks(config).await?);
+    checks.extend(collector::checks(config).await?);
     checks.extend(machine::checks(config).await);
     show::show(&checks, args.json)
 }

@@ -1,10 +1,11 @@
 //! What the database user may: too little, and too much.
 
 use super::check::Check;
+use crate::config::{Config, Delivery};
 use crate::store::Rights;
 
 /// What a bridge calls.
-pub(super) const BRIDGE_CALLS: [&str; 15] = [
+const CALLS: [&str; 15] = [
     "claim_outbox_batch",
     "complete_outbox_attempt",
     "complete_outbox_batch",
@@ -21,10 +22,25 @@ pub(super) const BRIDGE_CALLS: [&str; 15] = [
     "take_wake_up_key",
     "check_rail_policies",
 ];
+/// What it calls besides where a rail delivers exactly once.
+const SHARD_CALLS: [&str; 7] = [
+    "lease_outbox_shards",
+    "outbox_shard_stand",
+    "note_shard_offsets",
+    "renew_shard_offsets",
+    "reconcile_outbox_shard",
+    "release_outbox_shard",
+    "halt_outbox_shard",
+];
 const CONTROL: &str = "symphony_control";
 const EXECUTOR: &str = "symphony_executor";
 /// Who delivers should neither make up work nor decide about it.
 const NOT_WITH_EXECUTOR: [&str; 2] = ["symphony_ingest", "symphony_operator"];
+
+pub(super) fn bridge_calls(config: &Config) -> Vec<&'static str> {
+    let sharded = config.rails.values().any(|rail| rail.delivery() == Delivery::ExactlyOnce);
+    CALLS.into_iter().chain(SHARD_CALLS.into_iter().filter(|_| sharded)).collect()
+}
 
 /// Whether it is enough. A configuration with rails is a bridge's; without, any group will do.
 /// `forbidden` are the functions of a bridge that this user may not call.
@@ -111,11 +127,29 @@ pub(super) fn control(rights: &Rights) -> Check {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::super::check::Verdict;
     use super::*;
 
     fn bridge() -> Rights {
         Rights { groups: vec![EXECUTOR.to_owned()], has_outbox: true, ..Rights::default() }
+    }
+
+    /// Every function that sql/grants.sql grants to the executor.
+    fn granted() -> BTreeSet<&'static str> {
+        const GRANTS: &str = include_str!("../../../sql/grants.sql");
+        let mut blocks = GRANTS.split("GRANT EXECUTE ON FUNCTION");
+        let block = blocks.find(|block| block.contains(")\nTO symphony_executor;")).unwrap();
+        let (functions, _) = block.split_once("TO symphony_executor;").unwrap();
+        let lines = functions.lines().filter_map(|line| line.trim().strip_prefix("outbox."));
+        lines.filter_map(|line| Some(line.split_once('(')?.0)).collect()
+    }
+
+    #[test]
+    fn what_a_bridge_calls_is_what_the_executor_is_granted() {
+        let looked_for: BTreeSet<&str> = CALLS.into_iter().chain(SHARD_CALLS).collect();
+        assert_eq!(looked_for, granted());
     }
 
     #[test]

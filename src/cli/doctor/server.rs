@@ -40,7 +40,7 @@ pub(super) fn version(server: &Server) -> Check {
         ..OLDEST => Check::fail(name, found, "upgrade the server to PostgreSQL 14 or newer"),
         UNTESTED.. => Check::warn(
             name,
-            format!("{found}: newer than this trestle was tested with (14 to 18)"),
+            format!("{found}: newer than 18, the newest that this trestle was tested with"),
             "look for a newer trestle",
         ),
         _ => Check::ok(name, found),

@@ -37,28 +37,12 @@ fn text(checks: &[Check], failed: usize, warned: usize) -> String {
     for check in checks {
         let Some(mend) = &check.mend else { continue };
         lines.push(String::new());
-        lines.extend(wrapped(&format!("{} {}: to mend it,", check.verdict.word(), check.check)));
-        lines.extend(wrapped(mend).into_iter().map(|line| format!("  {line}")));
+        let heading = format!("{} {}: to mend it,", check.verdict.word(), check.check);
+        lines.extend(output::wrapped(&heading, WIDTH));
+        lines.extend(output::wrapped(mend, WIDTH).into_iter().map(|line| format!("  {line}")));
     }
     lines.push(format!("\n{} checks, {failed} failed, {warned} warnings", checks.len()));
     lines.join("\n")
-}
-
-/// At blanks, so that what has to be copied stays whole where it can.
-fn wrapped(text: &str) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in output::printable(text).split(' ') {
-        let Some(line) = lines.last_mut() else { break };
-        if line.is_empty() {
-            line.push_str(word);
-        } else if line.chars().count() + 1 + word.chars().count() <= WIDTH {
-            line.push(' ');
-            line.push_str(word);
-        } else {
-            lines.push(word.to_owned());
-        }
-    }
-    lines
 }
 
 #[cfg(test)]

@@ -10,6 +10,9 @@ use crate::cli::{CliError, output};
 /// How many lanes are listed; all are counted.
 const LANES: usize = 20;
 
+/// What a line of an example has beside its indent.
+const WIDTH: usize = 76;
+
 #[derive(Serialize)]
 pub(super) struct Report<'a> {
     topic: &'a str,
@@ -238,9 +241,34 @@ fn examples(examples: &[Example]) -> String {
         let id = outbox_id.map_or("-".to_owned(), |id| id.to_string());
         let number = sequence_id.map_or(String::new(), |number| format!(" #{number}"));
         let participant = named(participant_id);
-        lines.push(format!(" {} {id} {participant}{number}", what.name()));
+        // A participant that is a UUID too has no room beside the id.
+        let whose = format!("{} {id} {participant}{number}", what.name());
+        lines.push(format!(" {}", output::wrapped(&whose, WIDTH).join("\n   ")));
         let place = place.as_deref().unwrap_or("-");
-        lines.push(format!("   {place} {why}"));
+        lines.push(output::printable(&format!("   {place} {why}")));
     }
-    lines.iter().map(|line| output::printable(line)).collect::<Vec<_>>().join("\n")
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn a_participant_that_is_a_uuid_goes_below_the_id_of_its_row() {
+        let (id, participant) = (Uuid::from_u128(1), Uuid::from_u128(2).to_string());
+        let text = examples(&[Example {
+            what: Kind::OutOfOrder,
+            outbox_id: Some(id),
+            participant_id: participant.clone(),
+            rail_type: "kafka".to_owned(),
+            sequence_id: Some(7),
+            place: Some("payments/3@8".to_owned()),
+            why: "is behind".to_owned(),
+        }]);
+        assert!(text.contains(&format!("{id}\n   {participant} #7\n")), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    }
 }

@@ -43,16 +43,38 @@ pub enum Obstacle {
     Tls { place: String, why: String },
 }
 
+/// Whom we believe, and what we show.
+#[derive(Default)]
+struct Papers<'a> {
+    /// Otherwise the authorities of this machine.
+    ca_file: Option<&'a Path>,
+    /// A certificate and its key.
+    own: Option<(&'a Path, &'a Path)>,
+}
+
+impl<'a> Papers<'a> {
+    fn of(config: &'a HttpRailConfig) -> Self {
+        let certificate = config.client_certificate_file.as_deref();
+        let own = certificate.zip(config.client_key_file.as_deref());
+        Self { ca_file: config.ca_file.as_deref(), own }
+    }
+}
+
 /// Finds the receiver of a rail, connects and, with TLS, shakes hands.
 pub async fn visit(
     rail: &str,
     config: &HttpRailConfig,
 ) -> Result<Result<Visit, Obstacle>, ConfigError> {
     let url = settings::url(&format!("rails.{rail}"), config)?;
-    Ok(go(&url, config).await)
+    Ok(go(&url, &Papers::of(config)).await)
 }
 
-async fn go(url: &Url, config: &HttpRailConfig) -> Result<Visit, Obstacle> {
+/// The same of what is no rail, and knows nothing of us.
+pub async fn visit_address(url: &Url) -> Result<Visit, Obstacle> {
+    go(url, &Papers::default()).await
+}
+
+async fn go(url: &Url, papers: &Papers<'_>) -> Result<Visit, Obstacle> {
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']).to_owned();
     let port = url.port_or_known_default().unwrap_or(443);
     let place = format!("{host}:{port}");
@@ -60,13 +82,13 @@ async fn go(url: &Url, config: &HttpRailConfig) -> Result<Visit, Obstacle> {
     let local = addresses.iter().all(|address| address.ip().is_loopback());
     let stream = connect(&place, &addresses).await?;
     let days_left = if url.scheme() == "https" {
-        let shaken = shake_hands(stream, &host, config).await;
+        let shaken = shake_hands(stream, &host, papers).await;
         Some(shaken.map_err(|why| Obstacle::Tls { place: place.clone(), why })?)
     } else {
         None
     };
-    let own = config.client_certificate_file.as_deref();
-    let own_days_left = own.and_then(|file| days_left_of(certificates(file).ok()?.first()?));
+    let own_days_left =
+        papers.own.and_then(|(file, _)| days_left_of(certificates(file).ok()?.first()?));
     Ok(Visit { place, local, days_left, own_days_left })
 }
 
@@ -99,12 +121,8 @@ async fn connect(place: &str, addresses: &[SocketAddr]) -> Result<TcpStream, Obs
 }
 
 /// How many days the receiver's certificate is valid, or why it is not believed.
-async fn shake_hands(
-    stream: TcpStream,
-    host: &str,
-    config: &HttpRailConfig,
-) -> Result<i64, String> {
-    let tls = client_config(config)?;
+async fn shake_hands(stream: TcpStream, host: &str, papers: &Papers<'_>) -> Result<i64, String> {
+    let tls = client_config(papers)?;
     let name = ServerName::try_from(host.to_owned()).map_err(|error| error.to_string())?;
     let connecting = TlsConnector::from(Arc::new(tls)).connect(name, stream);
     let mut stream = match tokio::time::timeout(STEP, connecting).await {
@@ -119,9 +137,9 @@ async fn shake_hands(
     days.ok_or_else(|| "its certificate cannot be read".to_owned())
 }
 
-fn client_config(config: &HttpRailConfig) -> Result<ClientConfig, String> {
+fn client_config(papers: &Papers<'_>) -> Result<ClientConfig, String> {
     let mut roots = RootCertStore::empty();
-    let authorities = match &config.ca_file {
+    let authorities = match papers.ca_file {
         Some(file) => certificates(file)?,
         None => rustls_native_certs::load_native_certs().certs,
     };
@@ -131,13 +149,13 @@ fn client_config(config: &HttpRailConfig) -> Result<ClientConfig, String> {
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?
         .with_root_certificates(roots);
-    match (&config.client_certificate_file, &config.client_key_file) {
-        (Some(certificate), Some(key)) => {
+    match papers.own {
+        Some((certificate, key)) => {
             let key = PrivateKeyDer::from_pem_file(key).map_err(|error| error.to_string())?;
             let chain = certificates(certificate)?;
             builder.with_client_auth_cert(chain, key).map_err(|error| error.to_string())
         }
-        _ => Ok(builder.with_no_client_auth()),
+        None => Ok(builder.with_no_client_auth()),
     }
 }
 

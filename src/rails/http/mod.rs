@@ -27,7 +27,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use self::courier::Courier;
-pub use self::examination::{Obstacle, Visit, visit};
+pub use self::examination::{Obstacle, Visit, visit, visit_address};
 use self::pace::Gate;
 use crate::config::{ConfigError, HttpRailConfig};
 use crate::delivery::{Failure, Lane, Row};

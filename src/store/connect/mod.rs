@@ -9,6 +9,7 @@ mod string;
 #[cfg(test)]
 mod tests;
 mod tls;
+mod variables;
 mod verifier;
 
 use std::time::Duration;

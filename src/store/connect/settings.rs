@@ -4,23 +4,7 @@ use std::collections::BTreeMap;
 
 use tokio_postgres::Config;
 
-use super::string;
-
-/// Where libpq looks for what the connection string does not say.
-const VARIABLES: [(&str, &str); 12] = [
-    ("host", "PGHOST"),
-    ("port", "PGPORT"),
-    ("user", "PGUSER"),
-    ("password", "PGPASSWORD"),
-    ("dbname", "PGDATABASE"),
-    ("application_name", "PGAPPNAME"),
-    ("connect_timeout", "PGCONNECT_TIMEOUT"),
-    ("target_session_attrs", "PGTARGETSESSIONATTRS"),
-    ("sslmode", "PGSSLMODE"),
-    ("sslrootcert", "PGSSLROOTCERT"),
-    ("sslcert", "PGSSLCERT"),
-    ("sslkey", "PGSSLKEY"),
-];
+use super::{string, variables};
 
 const WHOLE_SECONDS: &str = "must be a whole number of seconds";
 
@@ -40,7 +24,10 @@ const KEYS: [(&str, &str); 18] = [
     ("keepalives_idle", WHOLE_SECONDS),
     ("keepalives_interval", WHOLE_SECONDS),
     ("keepalives_retries", "must be a whole number"),
-    ("target_session_attrs", "must be any, read-write or read-only"),
+    (
+        "target_session_attrs",
+        "must be any, read-write or read-only: write read-write for primary, and read-only for standby",
+    ),
     ("channel_binding", "must be disable, prefer or require"),
     ("load_balance_hosts", "must be disable or random"),
     ("sslnegotiation", "must be postgres or direct"),
@@ -60,13 +47,14 @@ impl Settings {
         text: &str,
         variable: impl Fn(&str) -> Option<String>,
     ) -> Result<Self, String> {
+        variables::check(&variable)?;
         let mut settings = BTreeMap::new();
         for (key, value) in string::pairs(text)? {
             let key = if key == "keepalives_count" { "keepalives_retries".to_owned() } else { key };
             let name = format!("`{key}`");
             settings.insert(key, Setting { value, name });
         }
-        for (key, variable_name) in VARIABLES {
+        for (key, variable_name) in variables::READ {
             // An address that is written is not looked up under another name.
             let said =
                 settings.contains_key(key) || (key == "host" && settings.contains_key("hostaddr"));

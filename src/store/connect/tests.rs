@@ -1,6 +1,8 @@
 //! How a connection string is understood.
 
-use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
+use tokio_postgres::config::{
+    ChannelBinding, Host, LoadBalanceHosts, SslMode, SslNegotiation, TargetSessionAttrs,
+};
 
 use super::{CONNECT_TIMEOUT, Duration, Endpoint};
 
@@ -99,6 +101,61 @@ fn an_error_in_a_variable_names_the_variable() {
     let variable = |name: &str| (name == "PGPORT").then(|| "x".to_owned());
     let error = Endpoint::read("postgres://u@h/d", variable).err().unwrap();
     assert!(error.contains("PGPORT") && error.contains("number"), "{error}");
+}
+
+#[test]
+fn what_libpq_would_obey_is_obeyed() {
+    let variable = |name: &str| match name {
+        "PGHOSTADDR" => Some("192.0.2.7".to_owned()),
+        "PGOPTIONS" => Some("-c search_path=x".to_owned()),
+        "PGCHANNELBINDING" => Some("require".to_owned()),
+        "PGLOADBALANCEHOSTS" => Some("random".to_owned()),
+        "PGSSLNEGOTIATION" => Some("direct".to_owned()),
+        _ => None,
+    };
+    let config = Endpoint::read("postgres://u@h/d?sslmode=require", variable).unwrap().config;
+    assert_eq!(config.get_hostaddrs()[0].to_string(), "192.0.2.7");
+    assert!(matches!(&config.get_hosts()[0], Host::Tcp(name) if name == "h"));
+    assert_eq!(config.get_options(), Some("-c search_path=x"));
+    assert_eq!(config.get_channel_binding(), ChannelBinding::Require);
+    assert_eq!(config.get_load_balance_hosts(), LoadBalanceHosts::Random);
+    assert_eq!(config.get_ssl_negotiation(), SslNegotiation::Direct);
+}
+
+#[test]
+fn what_would_lead_elsewhere_or_promise_too_much_if_it_were_ignored_is_refused() {
+    let read = |set: &str, value: &str| {
+        let variable = |name: &str| (name == set).then(|| value.to_owned());
+        Endpoint::read("postgres://u:hunter2@h/d", variable).map(|_| ())
+    };
+    for (name, value) in [
+        ("PGSERVICE", "ledger"),
+        ("PGREQUIRESSL", "1"),
+        ("PGSSLCRL", "/crl.pem"),
+        ("PGSSLCRLDIR", "/crl"),
+        ("PGSSLCERTMODE", "require"),
+        ("PGSSLMINPROTOCOLVERSION", "TLSv1.3"),
+        ("PGREQUIREAUTH", "scram-sha-256"),
+        ("PGREQUIREPEER", "postgres"),
+        ("PGGSSENCMODE", "require"),
+    ] {
+        let error = read(name, value).unwrap_err();
+        assert!(error.starts_with(&format!("{name} is set and cannot be obeyed: ")), "{error}");
+        assert!(!error.contains("hunter2"), "{error}");
+    }
+    for (name, value) in
+        [("PGREQUIRESSL", "0"), ("PGSSLMINPROTOCOLVERSION", "TLSv1.2"), ("PGGSSENCMODE", "prefer")]
+    {
+        assert_eq!(read(name, value), Ok(()), "{name}");
+    }
+}
+
+#[test]
+fn what_only_libpq_can_look_for_is_refused_with_what_comes_near() {
+    for wanted in ["primary", "standby", "prefer-standby"] {
+        let error = refused(&format!("postgres://h/d?target_session_attrs={wanted}"));
+        assert!(error.contains("read-write for primary, and read-only for standby"), "{error}");
+    }
 }
 
 #[test]
