@@ -16,6 +16,7 @@ use super::redact::Redactor;
 use super::settings::Settings;
 use super::trouble::Trouble;
 use crate::delivery::{Failure, Lane, Outcome, Place};
+use crate::failpoint::failpoint;
 
 /// librdkafka warns whoever uses it, at every start; we know, and it is not the operator's doing.
 const EXPERIMENTAL: &str = "enable.gapless.guarantee is experimental";
@@ -126,6 +127,8 @@ impl ProducerContext for Callbacks {
     type DeliveryOpaque = Box<Parcel>;
 
     fn delivery(&self, result: &DeliveryResult<'_>, parcel: Box<Parcel>) {
+        // The first place where a record has certainly left us.
+        failpoint("sent");
         let outcome = match result {
             Ok(message) => self.delivered(message, &parcel),
             Err((error, _)) => {
