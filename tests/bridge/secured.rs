@@ -7,7 +7,8 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::outages::nothing_failed_or_counted;
 use crate::process::{Bridge, PATIENCE, Setup};
-use crate::rows::{all_done, check_order, count, enqueue, wait_for};
+use crate::rows::{all_done, count, each_once, enqueue, wait_for};
+use crate::shutdown::NOTHING_LEASED;
 use crate::support::proxy::{Mode, Proxy};
 use crate::support::{Access, Database, PASSWORD, SecuredKafka, Topic};
 
@@ -18,8 +19,6 @@ const ANOTHER_REASON: &str = "still unavailable, but for another reason";
 const TURNED_AWAY: &str = "the topic cannot be used";
 const NEVER_TRIED: &str = "SELECT count(*) = 50 FROM outbox.payment_outbox_pending \
      WHERE attempt_count = 0 AND NOT EXISTS (SELECT FROM outbox.payment_outbox_attempts)";
-const NOTHING_LEASED: &str =
-    "SELECT NOT EXISTS (SELECT FROM outbox.payment_outbox_pending WHERE lease_token IS NOT NULL)";
 
 /// A database with rows in it, and a topic on the secured broker.
 struct Scene {
@@ -67,7 +66,7 @@ impl Scene {
     async fn gets_in(&self, setup: Setup) {
         let bridge = setup.run();
         all_done(&self.database).await;
-        assert_eq!(check_order(&self.topic.consume(50).await), 0);
+        each_once(&self.topic, 50).await;
         assert_eq!(count(&self.database, "DISPATCHED").await, 50);
         nothing_failed_or_counted(&self.database).await;
         tells_no_secret(&bridge);
