@@ -49,11 +49,10 @@ async fn a_worker_killed_at_any_step_loses_nothing_and_breaks_no_order() {
         enqueue(&database.connect().await, "kafka", 30, 300).await;
         let status = setup.doomed(step).ended().await;
         assert_eq!(status.signal(), Some(9), "{step}");
-        let heir = setup.run();
-        heir.logged("ready").await;
         database.let_the_leases_pass().await;
-        heir.logged("repaired an expired lease").await;
+        let _heir = setup.run();
         all_done(&database).await;
+        assert!(count(&database, "ZOMBIE_REQUEUE").await > 0, "{step}");
         let duplicates = complete_and_in_order(&database, &topic, ROWS).await;
         assert!(again.allows(duplicates), "{step}: {duplicates} duplicates, but {again:?}");
     }
@@ -77,8 +76,8 @@ async fn a_worker_killed_before_the_broker_has_answered_sends_again_and_loses_no
     topic.consume(ROWS + 1).await;
     worker.signal("KILL");
     assert_eq!(count(&database, "DISPATCHED").await, 300);
-    let _heir = setup.run();
     database.let_the_leases_pass().await;
+    let _heir = setup.run();
     all_done(&database).await;
     assert!(complete_and_in_order(&database, &topic, ROWS + 30).await > 0);
 }
@@ -92,8 +91,10 @@ async fn a_worker_killed_while_giving_back_loses_nothing() {
     enqueue(&database.connect().await, "kafka", 5, 20).await;
     assert_eq!(setup.doomed("releasing").ended().await.signal(), Some(9));
     topic.make(2).await;
-    let _heir = setup.run();
+    let heir = setup.run();
+    heir.logged("ready").await;
     database.let_the_leases_pass().await;
+    heir.logged_times("repaired an expired lease", 20).await;
     all_done(&database).await;
     each_once(&topic, 20).await;
     assert_eq!(count(&database, "DISPATCHED").await, 20);

@@ -138,8 +138,8 @@ async fn a_shutdown_that_takes_too_long_says_so_and_its_rows_wait_for_their_leas
     let said = "shutting down took too long: 1 rows were still under way, their leases will expire";
     assert!(bridge.log().contains(said), "{}", bridge.log());
     operator.batch_execute("ROLLBACK").await.unwrap();
-    let _heir = setup.run();
     database.let_the_leases_pass().await;
+    let _heir = setup.run();
     all_done(&database).await;
     assert_eq!(bank.all_in_order(1), 1, "it came again, with its key");
     for state in ["ZOMBIE_REQUEUE", "DISPATCHED"] {

@@ -26,7 +26,8 @@ impl Database {
         self.connect().await.batch_execute(TAKE_OVER).await.expect("the clock can be replaced");
     }
 
-    /// Moves the outbox's clock to where the last lease ends: whoever repairs finds that before a claim does.
+    /// Moves the outbox's clock to where the last lease ends. Whoever is there then repairs them before a
+    /// claim would; who has leases of its own must not be.
     pub(crate) async fn let_the_leases_pass(&self) {
         self.connect().await.batch_execute(PASS).await.expect("somebody has a lease");
     }
