@@ -169,6 +169,12 @@ mention_clients() {
   [[ -n $CLIENTS_DIR ]] || say "NOT TESTED with kcat, confluent-kafka and kafkajs, because they could not all be installed."
 }
 
+# A test spends most of its time waiting for a bridge, a lease or a broker, so there is room for two on a
+# core. A person who sets the number knows better.
+share_the_cores() {
+  export RUST_TEST_THREADS=${RUST_TEST_THREADS:-$((2 * $(nproc)))}
+}
+
 main() {
   trap cleanup EXIT
   trap 'exit 130' INT
@@ -182,6 +188,7 @@ main() {
   stage "lint" "$STACK/lint.sh"
   await_servers
   await_clients
+  share_the_cores
   # What the tests leave behind when they are killed goes with the rest.
   stage "tests" env TMPDIR="$scratch" cargo test --no-fail-fast
   test_on_18

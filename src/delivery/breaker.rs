@@ -32,6 +32,8 @@ pub enum BreakerState {
 pub struct Breaker {
     destination: Arc<str>,
     inner: Mutex<Inner>,
+    /// The error code that the log says it is unavailable for.
+    told: Mutex<String>,
 }
 
 #[derive(Debug, Clone)]
@@ -61,7 +63,7 @@ pub struct Permit {
 
 impl Breaker {
     pub fn new(destination: Arc<str>) -> Self {
-        Self { destination, inner: Mutex::new(ANSWERS) }
+        Self { destination, inner: Mutex::new(ANSWERS), told: Mutex::default() }
     }
 
     pub fn state(&self) -> BreakerState {
@@ -119,12 +121,29 @@ impl Breaker {
             // The others of a batch that failed together say nothing new.
             Inner::Open { .. } | Inner::Probing { .. } => return,
         };
-        if matches!(*inner, Inner::Closed { .. }) {
-            tracing::warn!(destination = %self.destination, error_code = failure.error_code, reason = failure.message,
-                "unavailable: nothing is sent there until a probe gets through");
-        }
+        let opens = matches!(*inner, Inner::Closed { .. });
+        self.tell(failure, opens);
         let wait = failure.retry_after.unwrap_or_default().min(LONGEST_RETRY_AFTER).max(pause);
         *inner = Inner::Open { until: Instant::now() + wait, pause };
+    }
+
+    /// Logs why it opens, and again when a probe finds another reason: the first may have been that nobody
+    /// knew better yet.
+    fn tell(&self, failure: &Failure, opens: bool) {
+        let is_news = self.is_news(failure);
+        let message = match (opens, is_news) {
+            (true, _) => "unavailable: nothing is sent there until a probe gets through",
+            (false, true) => "still unavailable, but for another reason",
+            (false, false) => return,
+        };
+        tracing::warn!(destination = %self.destination, error_code = failure.error_code, reason = failure.message, "{message}");
+    }
+
+    /// Whether this is another reason than the one before.
+    fn is_news(&self, failure: &Failure) -> bool {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::replace(&mut *told, failure.error_code.clone());
+        before != failure.error_code
     }
 
     fn silent(&self, failure: &Failure, lane: &Arc<str>) {
@@ -267,6 +286,16 @@ mod tests {
             assert!(pause <= Duration::from_secs(expected), "{pause:?}");
             assert!(pause > Duration::from_secs(expected) - FIRST_PAUSE, "{pause:?}");
         }
+    }
+
+    #[test]
+    fn another_reason_is_news_and_the_same_again_is_none() {
+        let breaker = breaker();
+        let [silence, refusal] =
+            ["KAFKA_TRANSPORT", "KAFKA_SSL"].map(|code| Failure::new(code, ""));
+        let news = [&silence, &silence, &refusal, &refusal, &silence]
+            .map(|failure| breaker.is_news(failure));
+        assert_eq!(news, [true, false, true, false, true]);
     }
 
     #[test]

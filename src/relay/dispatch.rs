@@ -59,7 +59,6 @@ impl Dispatcher {
         if let Some(sharded) = route.rail.sharded() {
             sharded.seal();
         }
-        failpoint("sent");
     }
 
     /// Gives back rows that are not to be sent now.

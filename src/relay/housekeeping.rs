@@ -103,11 +103,11 @@ impl Housekeeping {
     /// Until nothing is left to repair: a dead worker's rows must not wait for the next round.
     async fn repair(&self) -> Result<(), StoreError> {
         loop {
-            failpoint("repairing");
             let repaired = self.store.repair(&self.worker_id, REPAIR_BATCH).await?;
             if repaired.is_empty() {
                 return Ok(());
             }
+            failpoint("repaired");
             metrics::repaired(repaired.len());
             for row in &repaired {
                 tracing::warn!(outbox_id = %row.outbox_id, participant_id = row.participant_id, rail = row.rail_type,

@@ -1,7 +1,7 @@
 //! From committed rows to records in order.
 
 use crate::process::Setup;
-use crate::rows::{all_done, check_order, count, enqueue, header};
+use crate::rows::{all_done, count, each_once, enqueue, header};
 use crate::support::{Database, Topic};
 
 #[tokio::test]
@@ -11,8 +11,7 @@ async fn three_workers_deliver_ten_thousand_rows_complete_and_in_order() {
     let workers = [setup.run(), setup.run(), setup.run()];
     enqueue(&database.connect().await, "kafka", 200, 10_000).await;
     all_done(&database).await;
-    let records = topic.consume(10_000).await;
-    assert_eq!(check_order(&records), 0, "no duplicate without a fault");
+    each_once(&topic, 10_000).await;
     assert_eq!(count(&database, "DISPATCHED").await, 10_000);
     drop(workers);
 }
@@ -70,7 +69,7 @@ async fn drain_delivers_what_is_due_and_exits() {
         .unwrap();
     let mut drain = Setup::kafka(&database, &topic).await.start(&["drain"]);
     assert!(drain.ended().await.success(), "{}", drain.log());
-    assert_eq!(check_order(&topic.consume(1_000).await), 0);
+    each_once(&topic, 1_000).await;
     let left: i64 = client
         .query_one(
             "SELECT count(*) FROM outbox.payment_outbox_pending WHERE claimed_by IS NULL",
@@ -97,5 +96,5 @@ async fn a_transaction_that_is_held_open_while_later_ones_commit_is_not_skipped(
     assert_eq!(topic.consume(100).await.len(), 100);
     slow.batch_execute("COMMIT").await.unwrap();
     all_done(&database).await;
-    assert_eq!(topic.consume(101).await.len(), 101);
+    each_once(&topic, 101).await;
 }

@@ -28,6 +28,8 @@ mod rows;
 mod secured;
 mod shutdown;
 mod sleeping;
+mod slow_bank;
 mod traces;
 mod verified;
 mod web;
+mod web_crashes;

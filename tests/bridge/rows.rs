@@ -74,20 +74,42 @@ pub(crate) fn header(record: &Record, name: &str) -> String {
 
 /// All `rows` are in the topic, in order, and there is no duplicate but of rows whose lease was lost
 /// before their outcome could be written.
-pub(crate) async fn complete_and_in_order(database: &Database, topic: &Topic, rows: usize) {
-    let records = topic.consume_all().await;
-    let duplicates = check_order(&records);
-    assert_eq!(records.len() - duplicates, rows, "{duplicates} duplicates");
+/// Returns how many duplicates there are.
+pub(crate) async fn complete_and_in_order(
+    database: &Database,
+    topic: &Topic,
+    rows: usize,
+) -> usize {
+    let duplicates = all_in_order(topic, rows).await;
     let lost = usize::try_from(count(database, "ZOMBIE_REQUEUE").await).unwrap();
     assert!(duplicates <= lost, "{duplicates} duplicates, but {lost} lost leases");
     assert_eq!(usize::try_from(count(database, "DISPATCHED").await).unwrap(), rows);
     assert_eq!(count(database, "FAILED").await, 0);
+    duplicates
+}
+
+/// All `rows` are in the topic, in order; returns how many of its records are duplicates.
+pub(crate) async fn all_in_order(topic: &Topic, rows: usize) -> usize {
+    let records = topic.consume_all().await;
+    let duplicates = check_order(&records);
+    assert_eq!(records.len() - duplicates, rows, "{duplicates} duplicates");
+    duplicates
+}
+
+/// All `rows` are in the topic, in order, and nothing else.
+pub(crate) async fn each_once(topic: &Topic, rows: usize) {
+    assert_eq!(all_in_order(topic, rows).await, 0, "no row twice");
 }
 
 /// First occurrences of each lane are 1, 2, 3 …; returns how many records were duplicates.
 pub(crate) fn check_order(records: &[Record]) -> usize {
+    check_lanes(lanes(records))
+}
+
+/// The same, of lanes wherever they arrived.
+pub(crate) fn check_lanes(lanes: HashMap<String, Vec<i64>>) -> usize {
     let mut duplicates = 0;
-    for (lane, sequence) in lanes(records) {
+    for (lane, sequence) in lanes {
         let mut next = 1;
         for number in sequence {
             if number == next {

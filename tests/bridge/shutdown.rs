@@ -1,11 +1,11 @@
 //! SIGTERM: nothing is doubled, nothing waits for a lease.
 
 use crate::process::Setup;
-use crate::rows::{all_done, check_order, count, enqueue, wait_for};
+use crate::rows::{all_done, all_in_order, count, each_once, enqueue, wait_for};
 use crate::support::proxy::{Mode, Proxy};
 use crate::support::{Database, Topic};
 
-const NOTHING_LEASED: &str =
+pub(crate) const NOTHING_LEASED: &str =
     "SELECT NOT EXISTS (SELECT FROM outbox.payment_outbox_pending WHERE lease_token IS NOT NULL)";
 const ONE_WORKER: &str = "SELECT count(*) = 1 AND bool_and(live AND rail_types = 'kafka') FROM outbox.outbox_worker_status";
 const SOME_DONE: &str = "SELECT count(*) >= 500 FROM outbox.payment_outbox_attempts";
@@ -24,7 +24,7 @@ async fn a_rolling_restart_under_load_makes_no_duplicate_and_leaves_no_lease() {
     wait_for(&database, NOTHING_LEASED).await;
     let _third = setup.run();
     all_done(&database).await;
-    assert_eq!(check_order(&topic.consume(10_000).await), 0);
+    each_once(&topic, 10_000).await;
     assert_eq!(count(&database, "ZOMBIE_REQUEUE").await, 0);
 }
 
@@ -60,7 +60,8 @@ async fn a_second_signal_gives_up_what_is_under_way_and_loses_nothing() {
     wait_for(&database, NOTHING_LEASED).await;
     let _heir = setup.run();
     all_done(&database).await;
-    check_order(&topic.consume(100).await);
+    let duplicates = all_in_order(&topic, 100).await;
+    assert!(duplicates <= 50, "{duplicates}, but only 50 were under way");
     assert_eq!(count(&database, "DISPATCHED").await, 100);
     assert_eq!(count(&database, "FAILED").await, 0);
 }

@@ -1,6 +1,6 @@
 //! An HTTP rail end to end.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 use crate::outages::{COUNTED, nothing_failed_or_counted};
 use crate::process::{PATIENCE, Setup};
-use crate::rows::{all_done, count, enqueue, wait_for};
+use crate::rows::{all_done, check_lanes, count, enqueue, wait_for};
 use crate::support::Database;
 
 /// A bank that does as it is told, and remembers who asked.
@@ -47,7 +47,7 @@ impl Bank {
     }
 
     /// Waits until so many requests have come.
-    async fn asked(&self, count: usize) {
+    pub(crate) async fn asked(&self, count: usize) {
         let until = std::time::Instant::now() + PATIENCE;
         while self.requests().len() < count {
             assert!(std::time::Instant::now() < until, "{} requests came", self.requests().len());
@@ -67,6 +67,24 @@ impl Bank {
             lanes.entry(header(&headers, "ce-subject").to_owned()).or_default().push(number);
         }
         lanes
+    }
+
+    /// All payments came, in order, and one that came again had the same key, which no other has. Returns how
+    /// many came again.
+    pub(crate) fn all_in_order(&self, rows: usize) -> usize {
+        let (requests, mut keys) = (self.requests(), HashMap::new());
+        for (headers, _) in &requests {
+            let name = |name| header(headers, name).to_owned();
+            let payment = (name("ce-subject"), name("trestle-sequence-id"));
+            let key = name("idempotency-key");
+            let first = keys.entry(payment.clone()).or_insert(key.clone());
+            assert_eq!(*first, key, "{payment:?} came with another key");
+        }
+        let others: HashSet<&String> = keys.values().collect();
+        assert_eq!((keys.len(), others.len()), (rows, rows), "payments and keys");
+        let again = check_lanes(self.lanes());
+        assert_eq!(requests.len(), rows + again);
+        again
     }
 
     /// A bridge with this bank as its rail `bank`.
@@ -95,13 +113,7 @@ async fn payments_reach_the_bank_in_order_and_once() {
     let _workers = [setup.run(), setup.run()];
     enqueue(&database.connect().await, "bank", 20, 400).await;
     all_done(&database).await;
-    let mut seen = std::collections::HashMap::new();
-    for (headers, _) in bank.requests() {
-        let last: &mut i64 = seen.entry(header(&headers, "ce-subject").to_owned()).or_default();
-        *last += 1;
-        assert_eq!(header(&headers, "trestle-sequence-id").parse::<i64>().unwrap(), *last);
-    }
-    assert_eq!(seen.values().sum::<i64>(), 400);
+    assert_eq!(bank.all_in_order(400), 0, "none came twice");
     assert_eq!(count(&database, "DISPATCHED").await, 400);
 }
 

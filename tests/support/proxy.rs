@@ -48,6 +48,11 @@ impl Proxy {
         Self::to(&server::address(), |_, _, _| None)
     }
 
+    /// In front of a broker that is asked for nothing but a handshake: where it is, it says as it is.
+    pub(crate) fn to_address(address: &str) -> Self {
+        Self::to(address, |_, _, _| None)
+    }
+
     fn to(target: &str, names: impl Fn(&str, u16, u16) -> Option<Names>) -> Self {
         let (host, port) = target.rsplit_once(':').expect("host:port");
         let listener = TcpListener::bind((host, 0)).expect("a free port");

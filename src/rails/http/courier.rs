@@ -11,6 +11,7 @@ use super::headers::HeaderPlan;
 use super::pace::Gate;
 use super::transport;
 use crate::delivery::{Failure, Lane, Outcome, Row};
+use crate::failpoint::failpoint;
 
 /// A lane that waits for its turn looks this often whether it may still be sent.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
@@ -115,7 +116,12 @@ impl Courier {
             .post(self.url.clone())
             .headers(self.headers.headers(row, now))
             .body(row.payload.clone());
-        let exchange = async { Answer::read(request.send().await?).await };
+        let exchange = async {
+            let answer = request.send().await?;
+            // The first place where a request has certainly left us.
+            failpoint("sent");
+            Answer::read(answer).await
+        };
         match tokio::time::timeout(self.timeout, exchange).await {
             Ok(Ok(answer)) => self.judge.outcome(&answer, SystemTime::now()),
             Ok(Err(error)) => transport::outcome(&error),

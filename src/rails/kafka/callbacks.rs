@@ -1,7 +1,6 @@
 //! What librdkafka tells us: deliveries, errors, log lines.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, OnceLock, Weak};
 
 use rdkafka::client::ClientContext;
 use rdkafka::config::RDKafkaLogLevel;
@@ -15,10 +14,9 @@ use super::acquaintance::Acquaintance;
 use super::courier::{Courier, give_back};
 use super::redact::Redactor;
 use super::settings::Settings;
+use super::trouble::Trouble;
 use crate::delivery::{Failure, Lane, Outcome, Place};
-
-/// librdkafka repeats an error that lasts twice in this time.
-const TROUBLE_LASTS: Duration = Duration::from_secs(60);
+use crate::failpoint::failpoint;
 
 /// librdkafka warns whoever uses it, at every start; we know, and it is not the operator's doing.
 const EXPERIMENTAL: &str = "enable.gapless.guarantee is experimental";
@@ -75,19 +73,14 @@ pub(super) struct Callbacks {
     alone: bool,
     /// Why its rows are purged. Set before they are.
     pub(super) cause: OnceLock<Failure>,
-    /// The last reason why a broker could not be reached.
-    trouble: Mutex<Option<(Code, Instant)>>,
+    /// Why brokers cannot be reached.
+    pub(super) trouble: Trouble,
 }
 
 impl Callbacks {
     pub(super) fn new(settings: Arc<Settings>, courier: Weak<Courier>, alone: bool) -> Self {
-        Self { settings, courier, alone, cause: OnceLock::new(), trouble: Mutex::new(None) }
-    }
-
-    /// Why no broker can be reached, if librdkafka has said so lately.
-    pub(super) fn trouble(&self) -> Option<Code> {
-        let trouble = *self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
-        trouble.filter(|(_, at)| at.elapsed() < TROUBLE_LASTS).map(|(code, _)| code)
+        let (cause, trouble) = (OnceLock::new(), Trouble::default());
+        Self { settings, courier, alone, cause, trouble }
     }
 
     fn delivered(&self, message: &BorrowedMessage<'_>, parcel: &Parcel) -> Outcome {
@@ -122,10 +115,7 @@ impl ClientContext for Callbacks {
         match error.rdkafka_error_code() {
             // It follows the error of the last broker and says less.
             Some(Code::AllBrokersDown) | None => {}
-            Some(code) => {
-                *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) =
-                    Some((telling(code, reason), Instant::now()));
-            }
+            Some(code) => self.trouble.heard(code, reason),
         }
         self.settings.log.error(error, reason);
     }
@@ -137,6 +127,8 @@ impl ProducerContext for Callbacks {
     type DeliveryOpaque = Box<Parcel>;
 
     fn delivery(&self, result: &DeliveryResult<'_>, parcel: Box<Parcel>) {
+        // The first place where a record has certainly left us.
+        failpoint("sent");
         let outcome = match result {
             Ok(message) => self.delivered(message, &parcel),
             Err((error, _)) => {
@@ -155,13 +147,6 @@ impl ProducerContext for Callbacks {
     }
 }
 
-/// librdkafka calls some failures of TLS a failure of the transport, and the same one now this, now
-/// that: a certificate that is refused, ours or the broker's. OpenSSL's words give it away.
-pub(super) fn telling(code: Code, reason: &str) -> Code {
-    let tls = reason.contains(":SSL routines:") && !reason.contains("unexpected eof");
-    if code == Code::BrokerTransportFailure && tls { Code::SSL } else { code }
-}
-
 /// Without the offset where a broker only said that it has the record already.
 pub(super) fn reference(topic: &str, partition: i32, offset: i64) -> String {
     Place { topic, partition, offset: (offset >= 0).then_some(offset) }.to_string()
@@ -169,20 +154,7 @@ pub(super) fn reference(topic: &str, partition: i32, offset: i64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Code, reference, telling};
-
-    #[test]
-    fn a_refused_certificate_is_a_failure_of_tls_and_a_broker_that_goes_away_is_none() {
-        let told = |reason| telling(Code::BrokerTransportFailure, reason);
-        let refused = "Receive failed: error:0A000412:SSL routines::ssl/tls alert bad certificate";
-        assert_eq!(told(refused), Code::SSL);
-        assert_eq!(told("error:0A000086:SSL routines::certificate verify failed"), Code::SSL);
-        let away = "error:0A000126:SSL routines::unexpected eof while reading";
-        for reason in [away, "Connect to ipv4#127.0.0.1:1 failed: Connection refused"] {
-            assert_eq!(told(reason), Code::BrokerTransportFailure);
-        }
-        assert_eq!(telling(Code::Authentication, refused), Code::Authentication);
-    }
+    use super::reference;
 
     #[test]
     fn a_reference_never_makes_up_an_offset() {

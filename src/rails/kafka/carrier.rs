@@ -171,7 +171,7 @@ impl Carrier {
             }
             End::Abandoned => Failure::new("KAFKA_ABANDONED", "given up while shutting down"),
             End::Overdue | End::Drained => {
-                let code = self.callbacks().trouble().unwrap_or(Code::MessageTimedOut);
+                let code = self.callbacks().trouble.lately().unwrap_or(Code::MessageTimedOut);
                 let mut failure = classify::failure(code);
                 failure.message.push_str(": not acknowledged within delivery_timeout_seconds");
                 failure

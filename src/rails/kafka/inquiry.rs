@@ -86,9 +86,11 @@ pub(super) fn partitions(metadata: &Metadata, topic: &str) -> Result<usize, Code
 }
 
 fn metadata(carrier: &Carrier, topic: &str, timeout: Duration) -> Result<Metadata, Code> {
-    carrier.client().fetch_metadata(Some(topic), timeout).map_err(|error| {
+    let trouble = &carrier.callbacks().trouble;
+    let metadata = carrier.client().fetch_metadata(Some(topic), timeout);
+    metadata.inspect(|_| trouble.is_over()).map_err(|error| {
         let code = error.rdkafka_error_code().unwrap_or(Code::BrokerTransportFailure);
-        carrier.callbacks().trouble().unwrap_or(code)
+        trouble.lately().unwrap_or(code)
     })
 }
 

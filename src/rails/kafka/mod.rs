@@ -32,6 +32,7 @@ mod succession;
 #[cfg(test)]
 mod testing;
 mod topics;
+mod trouble;
 mod under_way;
 mod witness;
 

@@ -10,8 +10,9 @@ use rdkafka::error::KafkaError;
 use rdkafka::producer::{DeliveryResult, ProducerContext};
 use rdkafka::types::RDKafkaErrorCode as Code;
 
-use super::callbacks::{Log, telling};
+use super::callbacks::Log;
 use super::classify::error_code;
+use super::trouble::{says_more, telling};
 
 /// How long is waited for a reason that may not come.
 const HEARING: Duration = Duration::from_millis(300);
@@ -44,7 +45,7 @@ impl Witness {
         }
     }
 
-    /// What librdkafka last said, and our code for it; `code` is what its call failed with.
+    /// What librdkafka said that tells most, and our code for it; `code` is what its call failed with.
     pub(super) fn told(&self, code: Code) -> (String, String) {
         match &self.seen().trouble {
             Some((told, reason)) => (error_code(*told), reason.clone()),
@@ -88,7 +89,10 @@ impl ClientContext for Witness {
             Some(Code::AllBrokersDown) => seen.all_down = true,
             Some(code) => {
                 let reason = self.log.redactor.redact(reason);
-                seen.trouble = Some((telling(code, &reason), reason));
+                let code = telling(code, &reason);
+                if !seen.trouble.as_ref().is_some_and(|(before, _)| says_more(*before, code)) {
+                    seen.trouble = Some((code, reason));
+                }
             }
             None => {}
         }
