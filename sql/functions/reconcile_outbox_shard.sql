@@ -10,6 +10,8 @@ CREATE OR REPLACE FUNCTION outbox.reconcile_outbox_shard(
 ) RETURNS TABLE (batch bigint, recovered integer, requeued integer, halted_reason text)
 LANGUAGE plpgsql SECURITY DEFINER ROWS 1
 SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off
+SET enable_bitmapscan = off
 SET plan_cache_mode = force_generic_plan
 SET jit = off
 AS $$

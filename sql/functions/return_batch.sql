@@ -9,9 +9,17 @@ DECLARE
   v_lost   bigint[];
   v_count  integer;
 BEGIN
-  SELECT array_agg(p.outbox_id) AS ids, array_agg(p.lease_token) AS tokens INTO v_own
-  FROM outbox.payment_outbox_pending AS p JOIN outbox.payment_outbox_turns AS t ON t.turn_id = p.turn_id
-  WHERE t.turn_id = ANY (p_turn_ids) AND p.claimed_by = p_worker_id AND t.epoch = p_epoch;
+  IF cardinality(p_turn_ids) = 0 THEN
+    RETURN 0;
+  END IF;
+  -- OFFSET 0: one look-up for each lane. To join whole tables would walk over the backlog.
+  SELECT array_agg(r.outbox_id) AS ids, array_agg(r.lease_token) AS tokens INTO v_own
+  FROM outbox.payment_outbox_turns AS t
+  CROSS JOIN LATERAL (SELECT * FROM outbox.payment_outbox_lanes AS l WHERE l.lane_id = t.lane_id OFFSET 0) AS l
+  CROSS JOIN LATERAL (
+    SELECT * FROM outbox.lane_rows(l.participant_id, l.rail_type, l.solo_sequence_id, t.head_position) AS r
+    WHERE r.turn_id = t.turn_id AND r.lane_position <= t.last_position OFFSET 0) AS r
+  WHERE t.turn_id = ANY (p_turn_ids) AND t.epoch = p_epoch AND r.claimed_by = p_worker_id;
   v_count := COALESCE(cardinality(v_own.ids), 0);
   IF v_count > 0 THEN
     PERFORM outbox.release_outbox_leases(p_worker_id, v_own.ids, v_own.tokens, 0);

@@ -3,6 +3,7 @@
 use tokio_postgres::Client;
 
 use super::calls::{claim, complete};
+use super::shards;
 use super::steps::{count, run};
 use super::support::Database;
 
@@ -157,4 +158,31 @@ async fn without_the_indexes_of_the_turns_everything_is_read() {
     assert!(claimed > 5_000, "claim read {claimed} rows");
     assert!(repaired > 5_000, "repair read {repaired} rows");
     assert!(counted > 5_000, "the gauges read {counted} rows");
+}
+
+/// With a batch under way of a worker that died or of its own, and with none: what else waits in the same lanes is not looked at.
+#[tokio::test]
+async fn taking_a_shard_up_reads_no_backlog() {
+    let database = Database::new().await;
+    let client = shards::owned(&database).await;
+    let batch = shards::claim(&client, "w1", 0, 1).await.len();
+    shards::enqueue(&client, 10_000).await;
+    let taken_up = async |worker: &str, epoch: i64| {
+        let take_up = async |client: &Client| {
+            let (_, requeued, halted) =
+                shards::reconcile(client, worker, 0, epoch, &[], "").await.unwrap();
+            assert_eq!((usize::try_from(requeued).unwrap(), halted), (batch, None));
+        };
+        rows_read(&client, take_up).await
+    };
+    let own = taken_up("w1", 1).await;
+    assert!(own < 1_000, "its own batch: {own} rows");
+    shards::take_over(&client).await;
+    let of_another = taken_up("w2", 2).await;
+    assert!(of_another < 1_000, "of a worker that died: {of_another} rows");
+    let none = rows_read(&client, async |client: &Client| {
+        shards::reconcile(client, "w2", 1, 2, &[], "").await.unwrap();
+    });
+    let none = none.await;
+    assert!(none < 100, "nothing under way: {none} rows");
 }

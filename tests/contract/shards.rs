@@ -43,7 +43,7 @@ pub(crate) async fn enqueue(client: &Client, rows: i32) {
 }
 
 /// Says what was found of a shard since its stand: these rows, and what the register has as `(batch, rows)`.
-async fn reconcile(
+pub(crate) async fn reconcile(
     client: &Client,
     worker: &str,
     shard: i16,
