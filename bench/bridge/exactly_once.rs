@@ -1,16 +1,15 @@
 //! What exactly once costs, against the idempotent rail in the same run.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::bridge::Bridge;
 use crate::database::Database;
 use crate::drain::Drained;
 use crate::latency::{measure, percentile};
 use crate::report::{Bound, Report};
+use crate::throughput::{ROWS, WARM_UPS, drained};
 use crate::topic;
 
-const ROWS: usize = 200_000;
-const PARTICIPANTS: usize = 1_000;
 const ROUNDS: usize = 2;
 const RATE: usize = 200;
 const POLICY: &str = "SELECT outbox.set_rail_policies('{\"kafka\": {\"delivery\": \"exactly_once\"}}', 'bench', 'bench')";
@@ -28,16 +27,17 @@ pub(crate) async fn scene(name: &str) -> (Database, String, String) {
 pub(crate) async fn drain(report: &mut Report) {
     let (mut idempotent, mut exactly_once) = (Drained::default(), Drained::default());
     let (mut idempotent_cpu, mut exactly_once_cpu) = (Duration::ZERO, Duration::ZERO);
-    for round in 0..ROUNDS {
+    for round in 0..WARM_UPS + ROUNDS {
         let database = Database::new(&format!("idempotent{round}")).await;
-        let topic = topic::make("idempotent").await;
-        let (drain, cpu) = drained(&database, &topic, "").await;
-        idempotent.add(drain);
-        idempotent_cpu += cpu;
+        let plain = drained(&database, &topic::make("idempotent").await, "").await;
         let (database, topic, settings) = scene(&format!("exactly_once{round}")).await;
-        let (drain, cpu) = drained(&database, &topic, &settings).await;
-        exactly_once.add(drain);
-        exactly_once_cpu += cpu;
+        let so = drained(&database, &topic, &settings).await;
+        if round >= WARM_UPS {
+            idempotent.add(plain.drained);
+            idempotent_cpu += plain.cpu;
+            exactly_once.add(so.drained);
+            exactly_once_cpu += so.cpu;
+        }
     }
     let (idempotent, exactly_once) = (idempotent.per_second(), exactly_once.per_second());
     report.ratio(
@@ -52,21 +52,6 @@ pub(crate) async fn drain(report: &mut Report) {
         "processor time of the bridge for 100,000 rows",
         format!("idempotent {plain:.1} s, exactly once {so:.1} s"),
     );
-}
-
-async fn drained(database: &Database, topic: &str, settings: &str) -> (Drained, Duration) {
-    database.fill(ROWS, PARTICIPANTS, "r").await;
-    let began = Instant::now();
-    let mut bridge = Bridge::start_with("drain", &database.url(), topic, settings);
-    bridge.ended().await;
-    let drained = Drained { rows: ROWS, took: began.elapsed() };
-    let left = "SELECT count(*) FROM outbox.payment_outbox_pending";
-    let left: i64 = database.connect().await.query_one(left, &[]).await.unwrap().get(0);
-    assert_eq!(left, 0, "rows are left");
-    let topic = topic.to_owned();
-    let seen = tokio::task::spawn_blocking(move || topic::consume(&topic, ROWS)).await.unwrap();
-    assert_eq!(seen.len(), ROWS);
-    (drained, bridge.cpu())
 }
 
 pub(crate) async fn latency(report: &mut Report) {

@@ -25,7 +25,7 @@ use crate::failpoint::{failpoint, failpoint_soon, is_taken_out};
 const PAUSE: Duration = Duration::from_micros(200);
 /// How long the answer of a record that has spoilt its transaction may take to come to us.
 const LAST_WORDS: Duration = Duration::from_millis(200);
-/// The place of the register's record among the answers: behind every row.
+/// The place of the register's records among the answers: behind every row.
 const REGISTER: usize = usize::MAX;
 
 /// Why it is not known what became of a batch, or known to be nothing.
@@ -97,6 +97,7 @@ impl Session {
         failpoint("eos_before_begin");
         let deadline = Instant::now() + self.shared.settings.overdue_after();
         self.producer.begin_transaction().map_err(|error| Doubt::Producer(code(error)))?;
+        self.announce(deadline)?;
         let mut offsets = Places::new();
         if is_taken_out("register_order") {
             self.enter(plan, &offsets, origin, deadline)?;
@@ -134,8 +135,10 @@ impl Session {
             }
         }
         let mut references = vec![String::new(); plan.parcels.len()];
-        self.await_answers(plan.parcels.len(), deadline, |place, partition, offset| {
-            let topic = &*plan.parcels[place].topic;
+        // The announcement is answered too.
+        self.await_answers(plan.parcels.len() + 1, deadline, |place, partition, offset| {
+            let Some(parcel) = plan.parcels.get(place) else { return };
+            let topic = &*parcel.topic;
             references[place] = reference(topic, partition, offset);
             let reached = offsets.entry(topic.to_owned()).or_default().entry(partition);
             let at = reached.or_insert(offset);
@@ -175,9 +178,8 @@ impl Session {
     fn first_failure(&self) -> Option<Doubt> {
         let until = Instant::now() + LAST_WORDS;
         loop {
-            let failed = |(place, answer): (usize, Answer)| {
-                answer.err().map(|code| Doubt::Record { place, code })
-            };
+            let failed =
+                |(place, answer): (usize, Answer)| answer.err().map(|code| blame(place, code));
             let first = self.producer.context().take().into_iter().find_map(failed);
             if first.is_some() || Instant::now() >= until {
                 return first;
@@ -221,10 +223,17 @@ impl Session {
         self.await_answers(1, deadline, |_, partition, offset| {
             self.shared.reach.passed(topic, partition, offset);
         })
-        .map_err(|doubt| match doubt {
-            Doubt::Record { code, .. } => Doubt::Producer(code),
-            other => other,
-        })
+    }
+
+    /// A record that says nothing: with it the register's partition joins the transaction together with those of the rows. It
+    /// would cost a question of its own otherwise, when everything else is acknowledged.
+    fn announce(&self, deadline: Instant) -> Result<(), Doubt> {
+        let key = register::announcement(&self.shared.scope, self.tenure.shard);
+        let record = BaseRecord::with_opaque_to(&self.shared.register_topic, Box::new(REGISTER))
+            .partition(self.tenure.shard.into())
+            .key(key.as_str())
+            .payload("");
+        self.send(record, deadline).map_err(Doubt::Producer)
     }
 
     fn send<P: rdkafka::message::ToBytes + ?Sized>(
@@ -258,7 +267,7 @@ impl Session {
             for (place, answer) in self.producer.context().take() {
                 match answer as Answer {
                     Ok((partition, offset)) => acknowledged(place, partition, offset),
-                    Err(code) => return Err(Doubt::Record { place, code }),
+                    Err(code) => return Err(blame(place, code)),
                 }
                 left -= 1;
             }
@@ -276,6 +285,11 @@ impl Session {
             self.serve();
         }
     }
+}
+
+/// A record of the register is no row's: it fails with its producer.
+fn blame(place: usize, code: Code) -> Doubt {
+    if place == REGISTER { Doubt::Producer(code) } else { Doubt::Record { place, code } }
 }
 
 fn code(error: KafkaError) -> Code {
