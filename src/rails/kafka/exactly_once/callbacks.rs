@@ -1,6 +1,7 @@
 //! What librdkafka tells of the records of one transactional producer.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
 
 use rdkafka::client::ClientContext;
 use rdkafka::config::RDKafkaLogLevel;
@@ -14,24 +15,24 @@ use super::super::callbacks::Log;
 /// What became of a record: its partition and offset, or why there are none.
 pub(super) type Answer = Result<(i32, i64), Code>;
 
-/// Gathers answers. They come in while the producer is polled, in the thread that polls it.
+/// Gathers answers for whoever waits for them. They come in the thread that polls the producer.
 pub(super) struct Answers {
     log: Log,
     answers: Mutex<Vec<(usize, Answer)>>,
+    come: Condvar,
 }
 
 impl Answers {
     pub(super) fn new(log: Log) -> Self {
-        Self { log, answers: Mutex::new(Vec::new()) }
+        Self { log, answers: Mutex::default(), come: Condvar::new() }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.answers.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
-    }
-
-    /// Those that came since the last call.
-    pub(super) fn take(&self) -> Vec<(usize, Answer)> {
-        std::mem::take(&mut *self.answers.lock().unwrap_or_else(PoisonError::into_inner))
+    /// Those that came since the last call; where there are none, waits for some.
+    pub(super) fn wait(&self, longest: Duration) -> Vec<(usize, Answer)> {
+        let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        let none = |answers: &mut Vec<_>| answers.is_empty();
+        let waited = self.come.wait_timeout_while(answers, longest, none);
+        std::mem::take(&mut *waited.unwrap_or_else(PoisonError::into_inner).0)
     }
 }
 
@@ -57,5 +58,6 @@ impl ProducerContext for Answers {
             Err((error, _)) => Err(error.rdkafka_error_code().unwrap_or(Code::Unknown)),
         };
         self.answers.lock().unwrap_or_else(PoisonError::into_inner).push((*place, answer));
+        self.come.notify_one();
     }
 }

@@ -1,7 +1,8 @@
 //! One transactional producer, and the batches that it carries, one after the other.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use rdkafka::config::FromClientConfigAndContext;
@@ -21,8 +22,14 @@ use super::status::Status;
 use crate::delivery::{Outcome, Places, Tenure};
 use crate::failpoint::{failpoint, failpoint_soon, is_taken_out};
 
-/// How long is waited for answers at a time.
-const PAUSE: Duration = Duration::from_micros(200);
+/// How long is waited for answers at a time: then is looked whether there is any use in it.
+const PAUSE: Duration = Duration::from_millis(20);
+/// How often is looked whether librdkafka has finished with its records.
+const SILENCE_PAUSE: Duration = Duration::from_micros(50);
+/// How long the producer is polled at a time; rdkafka's poll spins through its last millisecond.
+const SERVE: Duration = Duration::from_secs(1);
+/// How long librdkafka is left alone when it takes no more records.
+const FULL_PAUSE: Duration = Duration::from_millis(1);
 /// How long the answer of a record that has spoilt its transaction may take to come to us.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 /// The place of the register's records among the answers: behind every row.
@@ -51,7 +58,9 @@ pub(super) fn is_fenced(code: Code) -> bool {
 }
 
 pub(super) struct Session {
-    producer: BaseProducer<Answers>,
+    producer: Arc<BaseProducer<Answers>>,
+    /// Tells the thread that polls the producer to end.
+    over: Arc<AtomicBool>,
     pub(super) shape: Shape,
     shared: Arc<Shared>,
     tenure: Tenure,
@@ -76,19 +85,36 @@ impl Session {
         let producer =
             BaseProducer::from_config_and_context(&config, Answers::new(settings.log.clone()))
                 .map_err(code)?;
+        let session = Self {
+            producer: Arc::new(producer),
+            over: Arc::default(),
+            shape,
+            shared: Arc::clone(shared),
+            tenure,
+            status: Arc::clone(status),
+        };
+        session.serve()?;
         failpoint("eos_before_init");
-        producer.init_transactions(settings.timeout).map_err(code)?;
+        session.producer.init_transactions(settings.timeout).map_err(code)?;
         failpoint("eos_after_init");
-        Ok(Self { producer, shape, shared: Arc::clone(shared), tenure, status: Arc::clone(status) })
+        Ok(session)
+    }
+
+    /// Polls the producer in a thread of its own, so that an answer is there as soon as it has come. The producer ends
+    /// with it: that may take a while, and whoever comes next fences it off.
+    fn serve(&self) -> Result<(), Code> {
+        let (producer, over) = (Arc::clone(&self.producer), Arc::clone(&self.over));
+        let poll = move || {
+            while !over.load(Ordering::Relaxed) {
+                producer.poll(SERVE);
+            }
+        };
+        let thread = thread::Builder::new().name(format!("kafka-answers-{}", self.tenure.shard));
+        thread.spawn(poll).map(|_| ()).map_err(|_| Code::Fail)
     }
 
     pub(super) fn client(&self) -> &rdkafka::client::Client<Answers> {
         self.producer.client()
-    }
-
-    /// Serves what librdkafka has to say while nothing is under way.
-    pub(super) fn tick(&self) {
-        self.producer.poll(Duration::ZERO);
     }
 
     /// Sends a batch: all of it, then the register's record, then the commit. Only when that has
@@ -107,6 +133,7 @@ impl Session {
         if !is_taken_out("register_order") {
             self.enter(plan, &offsets, origin, deadline)?;
         }
+        self.await_silence(deadline);
         failpoint("eos_before_commit");
         failpoint_soon("eos_committing");
         let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_secs(1));
@@ -118,6 +145,14 @@ impl Session {
             parcel.lane.report(parcel.index, delivered);
         }
         Ok(())
+    }
+
+    /// The last answer comes a moment before librdkafka counts its record as done, and a commit that meets it before looks
+    /// again 100 ms later.
+    fn await_silence(&self, deadline: Instant) {
+        while self.producer.in_flight_count() > 0 && Instant::now() < deadline {
+            thread::sleep(SILENCE_PAUSE);
+        }
     }
 
     /// Returns where each row came to stand.
@@ -180,20 +215,11 @@ impl Session {
         loop {
             let failed =
                 |(place, answer): (usize, Answer)| answer.err().map(|code| blame(place, code));
-            let first = self.producer.context().take().into_iter().find_map(failed);
-            if first.is_some() || Instant::now() >= until {
+            let left = until.saturating_duration_since(Instant::now());
+            let first = self.producer.context().wait(left).into_iter().find_map(failed);
+            if first.is_some() || left.is_zero() {
                 return first;
             }
-            self.serve();
-        }
-    }
-
-    /// Takes the answers that have come; where there are none, waits for a moment. Not by a poll with a time-out: rdkafka's
-    /// does not return before it is over, and spins through its last millisecond.
-    fn serve(&self) {
-        self.producer.poll(Duration::ZERO);
-        if self.producer.context().is_empty() {
-            std::thread::sleep(PAUSE);
         }
     }
 
@@ -248,7 +274,7 @@ impl Session {
                     if code_of(&error) == Code::QueueFull && Instant::now() < deadline =>
                 {
                     record = back;
-                    self.serve();
+                    thread::sleep(FULL_PAUSE);
                 }
                 Err((error, _)) => return Err(code_of(&error)),
             }
@@ -264,7 +290,7 @@ impl Session {
     ) -> Result<(), Doubt> {
         let mut left = count;
         loop {
-            for (place, answer) in self.producer.context().take() {
+            for (place, answer) in self.producer.context().wait(PAUSE) {
                 match answer as Answer {
                     Ok((partition, offset)) => acknowledged(place, partition, offset),
                     Err(code) => return Err(blame(place, code)),
@@ -282,8 +308,13 @@ impl Session {
             if let Some((code, _)) = self.producer.client().fatal_error() {
                 return Err(Doubt::Producer(code));
             }
-            self.serve();
         }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
     }
 }
 
@@ -302,8 +333,6 @@ fn code_of(error: &KafkaError) -> Code {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicBool;
-
     use rdkafka::mocking::MockCluster;
     use rdkafka::types::{RDKafkaApiKey, RDKafkaRespErr};
     use tokio::sync::mpsc;
@@ -354,7 +383,7 @@ mod tests {
                 Err(doubt) => break doubt,
             }
             // Each of them a request of its own, so that the first alone is refused.
-            session.producer.poll(Duration::from_millis(5));
+            thread::sleep(Duration::from_millis(5));
         };
         assert!(
             matches!(doubt, Doubt::Record { place: 0, code: Code::MessageSizeTooLarge }),

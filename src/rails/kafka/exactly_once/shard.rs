@@ -23,7 +23,7 @@ use crate::failpoint::hurried;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-/// How often a producer with nothing to do is served.
+/// How often a shard with nothing to do looks around.
 const IDLE_TICK: Duration = Duration::from_secs(1);
 /// How long records go alone after a broker refused a batch, so that it shows which of them it meant.
 const ALONE_FOR: Duration = Duration::from_secs(60);
@@ -95,8 +95,7 @@ impl Shard {
                     self.keeper.changed();
                     let next = self.carry(&session);
                     self.status.ready.store(false, Ordering::Release);
-                    // Its end may take a while, and whoever comes next fences it off.
-                    std::thread::spawn(move || drop(session));
+                    drop(session);
                     if matches!(next, Next::End) {
                         break;
                     }
@@ -255,7 +254,6 @@ impl Shard {
                 }
                 Ok(Command::Recover) => Some(Next::TakeUp),
                 Err(mpsc::RecvTimeoutError::Timeout) => {
-                    session.tick();
                     self.keep_up();
                     None
                 }
