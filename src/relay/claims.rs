@@ -15,8 +15,9 @@ use super::wake::Wake;
 use crate::admin::health::Health;
 use crate::admin::metrics;
 use crate::config::RelayConfig;
-use crate::delivery::Row;
+use crate::delivery::{FreeShard, Places, Row};
 use crate::failpoint::failpoint;
+use crate::rails::Sharded;
 use crate::store::{Claim, StoreError, WorkerStore};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -60,7 +61,8 @@ struct Round {
 
 /// What a claim for one rail brought.
 enum Claimed {
-    Rows(usize),
+    /// And whether there are more.
+    Rows { count: usize, more: bool },
     /// No shard of ours can take a batch.
     Full,
 }
@@ -166,9 +168,9 @@ impl Claims {
             match route.room(self.config.batch_size.into()) {
                 Ok(0) => round.full = true,
                 Ok(room) => match self.claim(route, room).await? {
-                    Claimed::Rows(rows) => {
-                        round.rows += rows;
-                        round.more |= rows == room;
+                    Claimed::Rows { count, more } => {
+                        round.rows += count;
+                        round.more |= more;
                     }
                     Claimed::Full => round.full = true,
                 },
@@ -180,16 +182,64 @@ impl Claims {
     }
 
     async fn claim(&self, route: &Route, room: usize) -> Result<Claimed, StoreError> {
-        let _claiming = route.claiming.lock().await;
-        let shards = match (route.shards_to_claim(), route.rail.sharded()) {
-            (Some(free), Some(sharded)) if free.is_empty() => {
-                let full = sharded.is_settling();
-                return Ok(if full { Claimed::Full } else { Claimed::Rows(0) });
+        if let Some(sharded) = route.rail.sharded() {
+            return self.claim_batches(route, sharded, room).await;
+        }
+        let terms = self.terms();
+        // While there is more than a claim brings, two are on their way at once: one alone would make the database
+        // wait for us while we hand over what it brought.
+        let twice = route.is_deep() && route.room(2 * room) == Ok(2 * room);
+        let other =
+            async { if twice { self.ask(route, room, None).await } else { Ok(Vec::new()) } };
+        let (one, other) = tokio::join!(self.ask(route, room, None), other);
+        let (mut count, mut failed) = (0, None);
+        for claimed in [one, other] {
+            match claimed {
+                Ok(rows) => {
+                    count += rows.len();
+                    self.deliver(route, rows, terms).await;
+                }
+                // What the other one has leased is delivered all the same.
+                Err(error) => failed = Some(error),
             }
-            (Some(free), Some(sharded)) => Some((free, sharded.places())),
-            _ => None,
-        };
-        let terms = Terms { asked_at: Instant::now(), length: self.config.lease() };
+        }
+        let more = count == if twice { 2 * room } else { room };
+        route.set_deep(more);
+        failed.filter(|_| count == 0).map_or(Ok(Claimed::Rows { count, more }), Err)
+    }
+
+    /// A claim for every shard that can take a batch.
+    async fn claim_batches(
+        &self,
+        route: &Route,
+        sharded: &dyn Sharded,
+        room: usize,
+    ) -> Result<Claimed, StoreError> {
+        let _claiming = route.claiming.lock().await;
+        let free = route.shards_to_claim().unwrap_or_default();
+        if free.is_empty() {
+            let nothing = Claimed::Rows { count: 0, more: false };
+            return Ok(if sharded.is_settling() { Claimed::Full } else { nothing });
+        }
+        let terms = self.terms();
+        let rows = self.ask(route, room, Some((free, sharded.places()))).await?;
+        let count = rows.len();
+        route.claimed(&rows);
+        self.deliver(route, rows, terms).await;
+        Ok(Claimed::Rows { count, more: count == room })
+    }
+
+    /// The lease of a claim counts from before it is made.
+    fn terms(&self) -> Terms {
+        Terms { asked_at: Instant::now(), length: self.config.lease() }
+    }
+
+    async fn ask(
+        &self,
+        route: &Route,
+        room: usize,
+        shards: Option<(Vec<FreeShard>, Places)>,
+    ) -> Result<Vec<Row>, StoreError> {
         let claim = Claim {
             rows: i32::try_from(room).unwrap_or(i32::MAX),
             worker_id: &self.worker_id,
@@ -200,15 +250,11 @@ impl Claims {
             shards,
         };
         let rows = self.store.claim(&claim).await?;
-        let count = rows.len();
-        if count == 0 {
-            return Ok(Claimed::Rows(0));
+        if !rows.is_empty() {
+            failpoint("claimed");
+            metrics::claimed(rows.len());
         }
-        route.claimed(&rows);
-        failpoint("claimed");
-        metrics::claimed(count);
-        self.deliver(route, rows, terms).await;
-        Ok(Claimed::Rows(count))
+        Ok(rows)
     }
 
     async fn deliver(&self, route: &Route, rows: Vec<Row>, terms: Terms) {

@@ -40,7 +40,7 @@ use dispatch::Dispatcher;
 use housekeeping::{Housekeeping, Keeping};
 use renewal::Renewal;
 use route::Route;
-use shards::Shards;
+use shards::{Sharding, Shards};
 use wake::Wake;
 
 pub use route::policies;
@@ -97,8 +97,7 @@ pub struct Relay {
     claims: Arc<Claims>,
     writing: JoinHandle<()>,
     background: JoinSet<()>,
-    shards: JoinSet<()>,
-    stop_shards: watch::Sender<()>,
+    shards: Sharding,
     keeping: Keeping,
     refused: watch::Receiver<Option<String>>,
     shutdown: Duration,
@@ -150,18 +149,13 @@ impl Relay {
             lease: config.relay.lease(),
         };
         background.spawn(renewal.run());
-        let mut sharding = JoinSet::new();
-        let (stop_shards, stopped) = watch::channel(());
-        for route in routes.iter().filter(sharded) {
-            let shards = Shards {
-                store: store.clone(),
-                worker_id: Arc::clone(&worker_id),
-                route: Arc::clone(route),
-                lease: config.relay.lease(),
-                wake: Arc::clone(&wake),
-            };
-            sharding.spawn(shards.run(stopped.clone()));
-        }
+        let shards = Sharding::start(routes.iter().filter(sharded).map(|route| Shards {
+            store: store.clone(),
+            worker_id: Arc::clone(&worker_id),
+            route: Arc::clone(route),
+            lease: config.relay.lease(),
+            wake: Arc::clone(&wake),
+        }));
         let housekeeping = Housekeeping {
             store: store.clone(),
             worker_id: Arc::clone(&worker_id),
@@ -188,8 +182,7 @@ impl Relay {
             claims: Arc::new(claims),
             writing,
             background,
-            shards: sharding,
-            stop_shards,
+            shards,
             keeping,
             refused: refusals,
             shutdown: Duration::from_secs(config.relay.shutdown_seconds),
@@ -265,8 +258,7 @@ impl Relay {
             // Leases are renewed until nothing is under way.
             self.claims.await_everything().await;
             self.background.shutdown().await;
-            drop(self.stop_shards);
-            while self.shards.join_next().await.is_some() {}
+            self.shards.end().await;
             // Whoever is there takes over our shards at once.
             for route in routes.iter().filter(|route| route.rail.sharded().is_some()) {
                 route.rail.abandon().await;

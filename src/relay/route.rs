@@ -1,6 +1,8 @@
 //! A rail with everything the relay knows about it.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -40,6 +42,8 @@ pub(super) struct Route {
     leaving: Mutex<HashSet<Tenure>>,
     /// Held by a claim from when it looks for free shards until its rows are with the rail.
     pub(super) claiming: tokio::sync::Mutex<()>,
+    /// Whether the last claim brought all that it asked for.
+    deep: AtomicBool,
     breakers: Mutex<HashMap<Arc<str>, Arc<Breaker>>>,
 }
 
@@ -57,6 +61,7 @@ impl Route {
             batches: Arc::default(),
             leaving: Mutex::default(),
             claiming: tokio::sync::Mutex::default(),
+            deep: AtomicBool::new(false),
             breakers: Mutex::new(HashMap::new()),
         }
     }
@@ -140,6 +145,15 @@ impl Route {
         if let (Some(sharded), Some(tenure)) = (self.rail.sharded(), self.batches.tenure(shard)) {
             sharded.recover(tenure);
         }
+    }
+
+    /// Whether more waits than one claim brings, as far as the last one showed.
+    pub(super) fn is_deep(&self) -> bool {
+        self.deep.load(Relaxed)
+    }
+
+    pub(super) fn set_deep(&self, deep: bool) {
+        self.deep.store(deep, Relaxed);
     }
 
     /// How many of its destinations are open or on probation.

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use tokio::runtime::Handle;
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 
 use super::batches::Batches;
 use super::route::Route;
@@ -34,10 +35,29 @@ pub(super) struct Shards {
     pub(super) wake: Arc<Wake>,
 }
 
+/// The shards of every rail that has some. Not to be aborted: the server would go on with a call, and take shards
+/// for somebody who is not there any more.
+pub(super) struct Sharding {
+    tasks: JoinSet<()>,
+    stop: watch::Sender<()>,
+}
+
+impl Sharding {
+    pub(super) fn start(shards: impl Iterator<Item = Shards>) -> Self {
+        let (stop, stopped) = watch::channel(());
+        Self { tasks: shards.map(|shards| shards.run(stopped.clone())).collect(), stop }
+    }
+
+    /// Leases nothing any more.
+    pub(super) async fn end(self) {
+        drop(self.stop);
+        self.tasks.join_all().await;
+    }
+}
+
 impl Shards {
-    /// Until the sender of `stop` is gone. Not to be aborted: the server would go on with a call, and take shards for
-    /// somebody who is not there any more.
-    pub(super) async fn run(self, mut stop: watch::Receiver<()>) {
+    /// Until the sender of `stop` is gone.
+    async fn run(self, mut stop: watch::Receiver<()>) {
         let Some(sharded) = self.route.rail.sharded() else { return };
         sharded.begin(Arc::new(Keeper {
             store: self.store.clone(),
