@@ -23,9 +23,10 @@ const CALLS: [&str; 15] = [
     "check_rail_policies",
 ];
 /// What it calls besides where a rail delivers exactly once.
-const SHARD_CALLS: [&str; 7] = [
+const SHARD_CALLS: [&str; 8] = [
     "lease_outbox_shards",
     "outbox_shard_stand",
+    "outbox_shards_left",
     "note_shard_offsets",
     "renew_shard_offsets",
     "reconcile_outbox_shard",

@@ -49,12 +49,7 @@ pub(super) fn key(scope: &str, shard: i16) -> String {
     format!("{scope}/{shard}")
 }
 
-/// The key of what a shard writes before its entry: it is no entry of anybody.
-pub(super) fn announcement(scope: &str, shard: i16) -> String {
-    format!("{}/next", key(scope, shard))
-}
-
-/// A record of the register: nothing if it is another database's or no entry, and an error if nobody can tell what it
+/// A record of the register: nothing if it is another database's, and an error if nobody can tell what it
 /// says. That is not the same as nothing: it may be the last batch.
 pub(super) fn read(
     key: &str,
@@ -102,8 +97,6 @@ mod tests {
         assert_eq!(told(Some("a/pay/3"), Some(&value)), Ok(Some(entry)));
         assert_eq!(told(Some("b/pay/3"), Some(&value)), Ok(None), "another database's");
         assert_eq!(told(Some("a/pay/4"), Some(b"x")), Ok(None), "another shard's");
-        let next = announcement(&scope("a", "pay"), 3);
-        assert_eq!(told(Some(&next), Some(b"")), Ok(None), "an announcement");
         for (key, value) in [
             (Some("a/pay/3"), Some(&b"{}"[..])),
             (Some("a/pay/3"), None),

@@ -32,7 +32,7 @@ const SERVE: Duration = Duration::from_secs(1);
 const FULL_PAUSE: Duration = Duration::from_millis(1);
 /// How long the answer of a record that has spoilt its transaction may take to come to us.
 const LAST_WORDS: Duration = Duration::from_millis(200);
-/// The place of the register's records among the answers: behind every row.
+/// The place of the register's record among the answers: behind every row.
 const REGISTER: usize = usize::MAX;
 
 /// Why it is not known what became of a batch, or known to be nothing.
@@ -123,7 +123,6 @@ impl Session {
         failpoint("eos_before_begin");
         let deadline = Instant::now() + self.shared.settings.overdue_after();
         self.producer.begin_transaction().map_err(|error| Doubt::Producer(code(error)))?;
-        self.announce(deadline)?;
         let mut offsets = Places::new();
         if is_taken_out("register_order") {
             self.enter(plan, &offsets, origin, deadline)?;
@@ -170,10 +169,8 @@ impl Session {
             }
         }
         let mut references = vec![String::new(); plan.parcels.len()];
-        // The announcement is answered too.
-        self.await_answers(plan.parcels.len() + 1, deadline, |place, partition, offset| {
-            let Some(parcel) = plan.parcels.get(place) else { return };
-            let topic = &*parcel.topic;
+        self.await_answers(plan.parcels.len(), deadline, |place, partition, offset| {
+            let topic = &*plan.parcels[place].topic;
             references[place] = reference(topic, partition, offset);
             let reached = offsets.entry(topic.to_owned()).or_default().entry(partition);
             let at = reached.or_insert(offset);
@@ -203,23 +200,26 @@ impl Session {
             // It takes nothing any more: whatever is next is not to blame.
             _ if is_fenced(code) => Doubt::Producer(code),
             Code::State | Code::Fatal | Code::QueueFull => {
-                self.first_failure().unwrap_or(Doubt::Producer(code))
+                self.first_failure(Vec::new()).unwrap_or(Doubt::Producer(code))
             }
             _ => Doubt::Record { place, code },
         })
     }
 
-    /// The first record that failed, if one has.
-    fn first_failure(&self) -> Option<Doubt> {
+    /// The first record that failed by itself, among these answers or those that come in a moment.
+    fn first_failure(&self, mut answers: Vec<(usize, Answer)>) -> Option<Doubt> {
         let until = Instant::now() + LAST_WORDS;
         loop {
-            let failed =
-                |(place, answer): (usize, Answer)| answer.err().map(|code| blame(place, code));
+            let first = answers.into_iter().find_map(|(place, answer)| match answer {
+                // librdkafka takes back what it has not sent when another record has spoilt the transaction.
+                Ok(_) | Err(Code::PurgeQueue | Code::PurgeInflight) => None,
+                Err(code) => Some(blame(place, code)),
+            });
             let left = until.saturating_duration_since(Instant::now());
-            let first = self.producer.context().wait(left).into_iter().find_map(failed);
             if first.is_some() || left.is_zero() {
                 return first;
             }
+            answers = self.producer.context().wait(left);
         }
     }
 
@@ -251,17 +251,6 @@ impl Session {
         })
     }
 
-    /// A record that says nothing: with it the register's partition joins the transaction together with those of the rows. It
-    /// would cost a question of its own otherwise, when everything else is acknowledged.
-    fn announce(&self, deadline: Instant) -> Result<(), Doubt> {
-        let key = register::announcement(&self.shared.scope, self.tenure.shard);
-        let record = BaseRecord::with_opaque_to(&self.shared.register_topic, Box::new(REGISTER))
-            .partition(self.tenure.shard.into())
-            .key(key.as_str())
-            .payload("");
-        self.send(record, deadline).map_err(Doubt::Producer)
-    }
-
     fn send<P: rdkafka::message::ToBytes + ?Sized>(
         &self,
         mut record: BaseRecord<'_, str, P, Box<usize>>,
@@ -290,11 +279,12 @@ impl Session {
     ) -> Result<(), Doubt> {
         let mut left = count;
         loop {
-            for (place, answer) in self.producer.context().wait(PAUSE) {
-                match answer as Answer {
-                    Ok((partition, offset)) => acknowledged(place, partition, offset),
-                    Err(code) => return Err(blame(place, code)),
-                }
+            let answers = self.producer.context().wait(PAUSE);
+            if let Some(code) = answers.iter().find_map(|(_, answer)| answer.err()) {
+                return Err(self.first_failure(answers).unwrap_or(Doubt::Producer(code)));
+            }
+            for (place, answer) in answers {
+                answer.map(|(partition, offset)| acknowledged(place, partition, offset)).ok();
                 left -= 1;
             }
             if left == 0 {
