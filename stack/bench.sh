@@ -3,7 +3,7 @@
 #   bench.sh sql       the SQL functions, on PostgreSQL
 #   bench.sh bridge    the bridge, on PostgreSQL and Kafka
 # Words in CASES name single cases. Of sql: plain front blocked backlog enqueue wake-up
-# snapshot. Of bridge: latency crowd drain exactly-once takeover verify.
+# snapshot. Of bridge: latency crowd drain exactly-once-throughput exactly-once-delay takeover verify.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 cd "$PROJECT"
 

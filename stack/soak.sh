@@ -23,9 +23,9 @@ start_servers() {
 
 "$STACK/install.sh" build postgres kafka
 own_scratch soak
-cargo test --no-run --test bridge
+cargo test --profile soak --no-run --test bridge
 start_servers
 tests=()
 for word in ${TESTS:-}; do tests+=("exactly_once::$word"); done
 # They say how much they have done. What they leave behind when they are killed goes with the rest.
-TMPDIR=$scratch cargo test --test bridge -- --nocapture "${tests[@]:-exactly_once::}"
+TMPDIR=$scratch cargo test --profile soak --test bridge -- --nocapture "${tests[@]:-exactly_once::}"

@@ -29,9 +29,9 @@ pub(crate) async fn drain(report: &mut Report) {
     let (mut idempotent_cpu, mut exactly_once_cpu) = (Duration::ZERO, Duration::ZERO);
     for round in 0..WARM_UPS + ROUNDS {
         let database = Database::new(&format!("idempotent{round}")).await;
-        let plain = drained(&database, &topic::make("idempotent").await, "").await;
+        let plain = drained(database, &topic::make("idempotent").await, "").await;
         let (database, topic, settings) = scene(&format!("exactly_once{round}")).await;
-        let so = drained(&database, &topic, &settings).await;
+        let so = drained(database, &topic, &settings).await;
         if round >= WARM_UPS {
             idempotent.add(plain.drained);
             idempotent_cpu += plain.cpu;

@@ -41,8 +41,10 @@ async fn main() {
         latency::at(&mut report, 1_000, f64::MAX, f64::MAX).await;
         latency::at(&mut report, 200, 5.0, 25.0).await;
     }
-    if cases.runs("exactly-once") {
+    if cases.runs("exactly-once-throughput") {
         exactly_once::drain(&mut report).await;
+    }
+    if cases.runs("exactly-once-delay") {
         exactly_once::latency(&mut report).await;
     }
     if cases.runs("takeover") {

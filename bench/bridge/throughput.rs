@@ -11,7 +11,7 @@ use crate::topic;
 /// How many a drain has.
 pub(crate) const ROWS: usize = 200_000;
 const PARTICIPANTS: usize = 1_000;
-const ROUNDS: usize = 2;
+const ROUNDS: usize = 4;
 /// Drains that are not counted: a broker that has just started compiles what they need, on the same cores.
 pub(crate) const WARM_UPS: usize = 2;
 
@@ -25,7 +25,7 @@ pub(crate) struct Drain {
 pub(crate) async fn drain(report: &mut Report) {
     for round in 0..WARM_UPS {
         let database = Database::new(&format!("warm_up{round}")).await;
-        drained(&database, &topic::make("drain").await, "").await;
+        drained(database, &topic::make("drain").await, "").await;
     }
     let (mut loops, mut bridges) = (Drained::default(), Drained::default());
     let (mut peak_mb, mut cpu) = (0.0_f64, Duration::ZERO);
@@ -33,9 +33,10 @@ pub(crate) async fn drain(report: &mut Report) {
         let database = Database::new(&format!("loop{round}")).await;
         database.fill(ROWS, PARTICIPANTS, "r").await;
         loops.add(Workers::new(&database).await.drain(ROWS).await);
+        database.remove().await;
 
         let database = Database::new(&format!("drain{round}")).await;
-        let drain = drained(&database, &topic::make("drain").await, "").await;
+        let drain = drained(database, &topic::make("drain").await, "").await;
         bridges.add(drain.drained);
         peak_mb = peak_mb.max(drain.peak_mb);
         cpu += drain.cpu;
@@ -61,8 +62,8 @@ pub(crate) async fn drain(report: &mut Report) {
     report.figure("processor time of the bridge for 100,000 rows", format!("{per_100k:.1} s"));
 }
 
-/// Fills the database and drains it, with these settings of the rail. Everything is in the topic afterwards.
-pub(crate) async fn drained(database: &Database, topic: &str, settings: &str) -> Drain {
+/// Fills the database, drains it with these settings of the rail, and removes it. Everything is in the topic afterwards.
+pub(crate) async fn drained(database: Database, topic: &str, settings: &str) -> Drain {
     database.fill(ROWS, PARTICIPANTS, "r").await;
     let began = Instant::now();
     let mut bridge = Bridge::start_with("drain", &database.url(), topic, settings);
@@ -71,6 +72,7 @@ pub(crate) async fn drained(database: &Database, topic: &str, settings: &str) ->
     let left = "SELECT count(*) FROM outbox.payment_outbox_pending";
     let left: i64 = database.connect().await.query_one(left, &[]).await.unwrap().get(0);
     assert_eq!(left, 0, "rows are left");
+    database.remove().await;
     let topic = topic.to_owned();
     let seen = tokio::task::spawn_blocking(move || topic::consume(&topic, ROWS)).await.unwrap();
     assert_eq!(seen.len(), ROWS);

@@ -25,6 +25,9 @@ BEGIN
     WHERE s.rail_type = p_rail_types[1] AND s.owner = p_worker_id AND s.epoch = a.epoch AND s.ready
       -- A database that has forgotten a batch would give its rows out again.
       AND s.batch = a.batch
+      -- Those without work are left to whoever completes, renews or takes them.
+      AND EXISTS (SELECT FROM outbox.payment_outbox_turns AS t
+                  WHERE t.worker_id IS NULL AND t.rail_type = s.rail_type AND t.shard = s.shard AND t.due_at <= p_now)
     ORDER BY s.shard FOR NO KEY UPDATE OF s SKIP LOCKED);
   RETURN QUERY
     SELECT s.shard, s.epoch, s.batch + 1

@@ -6,7 +6,7 @@ CREATE OR REPLACE FUNCTION outbox.complete_outbox_batch(
   p_rail_references text[] DEFAULT NULL, p_rail_codes text[] DEFAULT NULL, p_error_codes text[] DEFAULT NULL,
   p_error_messages text[] DEFAULT NULL, p_latencies_ms integer[] DEFAULT NULL, p_retry_delays_seconds integer[] DEFAULT NULL,
   p_counted boolean[] DEFAULT NULL
-) RETURNS TABLE (outbox_id uuid, attempt_no integer, state outbox.outbox_attempt_state, refusal text)
+) RETURNS TABLE (outbox_id uuid, attempt_no integer, state outbox.outbox_attempt_state, refusal text, more boolean)
 LANGUAGE plpgsql SECURITY DEFINER ROWS 500
 SET search_path = pg_catalog, pg_temp
 SET enable_seqscan = off
@@ -19,6 +19,10 @@ DECLARE
   v_turns bigint[];
   v_busy  uuid[];
   v_now   timestamptz;
+  v_nos   integer[];
+  v_state outbox.outbox_attempt_state[];
+  v_why   text[];
+  v_more  boolean;
 BEGIN
   PERFORM outbox.check_worker(p_worker_id);
   PERFORM outbox.check_outcomes(p_outbox_ids, p_lease_tokens, p_states,
@@ -28,7 +32,6 @@ BEGIN
   -- Taken after the locks: a lease that has run out by then is lost.
   v_now := outbox.clock();
 
-  RETURN QUERY
   WITH judged AS MATERIALIZED (
     SELECT * FROM outbox.judge_outcomes(v_turns, p_worker_id, v_now, p_outbox_ids, p_lease_tokens, p_states, p_rail_references, p_rail_codes,
       p_error_codes, p_error_messages, p_latencies_ms, p_retry_delays_seconds, p_counted)),
@@ -80,14 +83,16 @@ BEGIN
       UNION ALL
       SELECT 'ATTEMPT_COMPLETED', array_agg(e.outbox_id)
       FROM entered AS e HAVING count(*) > 0 AND (SELECT s.batch_events FROM outbox.payment_outbox_settings AS s)) AS b)
-  SELECT t.outbox_id, t.attempt_no, t.state, t.refusal FROM told AS t ORDER BY t.n;
+  SELECT array_agg(t.attempt_no), array_agg(t.state), array_agg(t.refusal) INTO v_nos, v_state, v_why
+  FROM (SELECT * FROM told AS t ORDER BY t.n) AS t;
 
   IF p_states && ARRAY['RETRYABLE', 'FAILED']::outbox.outbox_attempt_state[] THEN
     PERFORM outbox.bury_failed(p_outbox_ids, p_worker_id);
     PERFORM outbox.admit_to_lane(p.participant_id, p.rail_type, p.sequence_id, p.tenant_id, p.sequence_id, p.next_attempt_at)
     FROM outbox.payment_outbox_pending AS p WHERE p.outbox_id = ANY (p_outbox_ids) AND p.solo AND p.turn_id IS NULL;
   END IF;
-  PERFORM outbox.settle_lanes(v_turns);
+  v_more := outbox.settle_lanes(v_turns);
+  RETURN QUERY SELECT a.outbox_id, a.attempt_no, a.state, a.refusal, v_more FROM unnest(p_outbox_ids, v_nos, v_state, v_why) AS a (outbox_id, attempt_no, state, refusal);
 END
 $$;
-COMMENT ON FUNCTION outbox.complete_outbox_batch(text, uuid[], uuid[], outbox.outbox_attempt_state[], text[], text[], text[], text[], integer[], integer[], boolean[]) IS 'Records the outcomes of many rows in one transaction. A row that cannot be recorded is returned with the SQLSTATE of its refusal and never fails its neighbours.';
+COMMENT ON FUNCTION outbox.complete_outbox_batch(text, uuid[], uuid[], outbox.outbox_attempt_state[], text[], text[], text[], text[], integer[], integer[], boolean[]) IS 'Records the outcomes of many rows in one transaction. A row that cannot be recorded is returned with the SQLSTATE of its refusal and never fails its neighbours. more: whether a claim would find something now that could not be claimed before.';

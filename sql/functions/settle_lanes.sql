@@ -1,8 +1,9 @@
 -- Ends the turns of locked lanes that have nothing leased any more, and says when each lane is to
--- be looked at next. Lanes with rows still in flight keep their turn.
+-- be looked at next. Lanes with rows still in flight keep their turn. Says whether a claim would find
+-- more now: in one of these lanes, or in their shards, which can take another batch.
 -- OFFSET 0: one look-up for each lane, whatever the planner thinks. To join whole tables would walk
 -- over all that an old snapshot keeps from being cleaned away.
-CREATE OR REPLACE FUNCTION outbox.settle_lanes(p_turn_ids bigint[]) RETURNS void
+CREATE OR REPLACE FUNCTION outbox.settle_lanes(p_turn_ids bigint[]) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -11,6 +12,9 @@ DECLARE
   v_empty bigint[];
   v_heads bigint[];
   v_looks integer[];
+  v_more  boolean;
+  v_rails text[];
+  v_shards smallint[];
 BEGIN
   WITH over AS MATERIALIZED (
     SELECT t.turn_id, t.lane_id, t.rail_type, t.tenant_id, l.shard, t.head_position, t.empty_looks, h.lane_position, h.next_attempt_at,
@@ -33,13 +37,19 @@ BEGIN
     INSERT INTO outbox.payment_outbox_turns (lane_id, rail_type, tenant_id, shard, due_at, head_position)
     SELECT o.lane_id, o.rail_type, o.tenant_id, o.shard, GREATEST(o.next_attempt_at, v_now), o.lane_position
     FROM running AS o WHERE o.lane_position IS NOT NULL)
-  SELECT array_agg(o.lane_id), array_agg(o.head_position), array_agg(o.empty_looks)
-  INTO v_empty, v_heads, v_looks
-  FROM running AS o WHERE o.lane_position IS NULL;
+  SELECT array_agg(o.lane_id) FILTER (WHERE o.lane_position IS NULL), array_agg(o.head_position) FILTER (WHERE o.lane_position IS NULL),
+         array_agg(o.empty_looks) FILTER (WHERE o.lane_position IS NULL), bool_or(o.next_attempt_at <= v_now),
+         array_agg(DISTINCT o.rail_type) FILTER (WHERE o.shard >= 0), array_agg(DISTINCT o.shard) FILTER (WHERE o.shard >= 0)
+  INTO v_empty, v_heads, v_looks, v_more, v_rails, v_shards
+  FROM running AS o;
 
   IF v_empty IS NOT NULL THEN
     PERFORM outbox.retire_lanes(v_empty, v_heads, v_looks);
   END IF;
+  RETURN COALESCE(v_more, false) OR v_shards IS NOT NULL AND EXISTS (
+    SELECT FROM unnest(v_rails) AS r (rail_type) CROSS JOIN unnest(v_shards) AS s (shard)
+    WHERE EXISTS (SELECT FROM outbox.payment_outbox_turns AS t
+                  WHERE t.worker_id IS NULL AND t.rail_type = r.rail_type AND t.shard = s.shard AND t.due_at <= v_now));
 END
 $$;
-COMMENT ON FUNCTION outbox.settle_lanes(bigint[]) IS 'Says when lanes are next due after their lease has ended, and retires the empty ones.';
+COMMENT ON FUNCTION outbox.settle_lanes(bigint[]) IS 'Says when lanes are next due after their lease has ended, and retires the empty ones. Says whether a claim would find more now, in these lanes or their shards.';

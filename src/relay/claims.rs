@@ -186,26 +186,16 @@ impl Claims {
             return self.claim_batches(route, sharded, room).await;
         }
         let terms = self.terms();
-        // While there is more than a claim brings, two are on their way at once: one alone would make the database
-        // wait for us while we hand over what it brought.
-        let twice = route.is_deep() && route.room(2 * room) == Ok(2 * room);
-        let other =
-            async { if twice { self.ask(route, room, None).await } else { Ok(Vec::new()) } };
-        let (one, other) = tokio::join!(self.ask(route, room, None), other);
-        let (mut count, mut failed) = (0, None);
-        for claimed in [one, other] {
-            match claimed {
-                Ok(rows) => {
-                    count += rows.len();
-                    self.deliver(route, rows, terms).await;
-                }
-                // What the other one has leased is delivered all the same.
-                Err(error) => failed = Some(error),
-            }
-        }
-        let more = count == if twice { 2 * room } else { room };
+        let rows = self.ask(route, room, None).await?;
+        Ok(self.hand_out(route, rows, room, terms).await)
+    }
+
+    /// Gives the rows of a claim for `room` of them to the rail.
+    async fn hand_out(&self, route: &Route, rows: Vec<Row>, room: usize, terms: Terms) -> Claimed {
+        let (count, more) = (rows.len(), rows.len() == room);
         route.set_deep(more);
-        failed.filter(|_| count == 0).map_or(Ok(Claimed::Rows { count, more }), Err)
+        self.deliver(route, rows, terms).await;
+        Claimed::Rows { count, more }
     }
 
     /// A claim for every shard that can take a batch.
@@ -223,10 +213,8 @@ impl Claims {
         }
         let terms = self.terms();
         let rows = self.ask(route, room, Some((free, sharded.places()))).await?;
-        let count = rows.len();
         route.claimed(&rows);
-        self.deliver(route, rows, terms).await;
-        Ok(Claimed::Rows { count, more: count == room })
+        Ok(self.hand_out(route, rows, room, terms).await)
     }
 
     /// The lease of a claim counts from before it is made.

@@ -5,12 +5,11 @@
 //! it, nothing is lost.
 
 use std::collections::HashSet;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
 use uuid::Uuid;
 
 use super::ledger::{self, Entry};
@@ -20,15 +19,15 @@ use crate::admin::metrics;
 use crate::admin::spans::Spans;
 use crate::delivery::{Settled, Settlement, Taken};
 use crate::failpoint::{failpoint, failpoint_soon};
-use crate::store::{OutcomeRow, Recorded, StoreError, WorkerStore, whole_seconds};
+use crate::store::{Completed, OutcomeRow, Recorded, StoreError, WorkerStore, whole_seconds};
 
-/// Lanes are independent, so two batches can be written at once; those of one lane never are.
+/// Enough for a database with a few cores.
 const WRITERS: usize = 2;
 /// At most so many new outcomes in one call.
 const BATCH: usize = 1_000;
 /// With those that wait for their lanes the database takes at most so many.
 const MOST: usize = 10_000;
-/// How long an outcome waits for company: as long as the last batch took to write, within these
+/// How long an outcome waits for company: twice as long as the last batch took to write, within these
 /// bounds, so that a busy database gets fewer and larger batches.
 const GATHER: std::ops::Range<Duration> = Duration::from_millis(2)..Duration::from_millis(25);
 /// When a lane that somebody else has locked is looked at again.
@@ -49,33 +48,13 @@ pub(super) struct Completer {
 }
 
 impl Completer {
-    /// Starts the writers. They end when every lane is gone and everything is written.
-    pub(super) fn start(
-        self: Arc<Self>,
-        mut settled: mpsc::UnboundedReceiver<Settled>,
-    ) -> JoinHandle<()> {
-        tokio::spawn(async move {
-            let mut queues = Vec::new();
-            let mut writers = Vec::new();
-            for _ in 0..WRITERS {
-                // Unbounded, but never longer than there are rows under way.
-                let (queue, receiver) = mpsc::unbounded_channel();
-                queues.push(queue);
-                writers.push(tokio::spawn(Arc::clone(&self).write(receiver)));
-            }
-            while let Some(item) = settled.recv().await {
-                if queues[writer_of(&item)].send(item).is_err() {
-                    // It died: to send on without ever writing down what became of it would be worse.
-                    break;
-                }
-            }
-            drop(queues);
-            for writer in writers {
-                if let Err(error) = writer.await {
-                    tracing::error!(%error, "a writer of outcomes died");
-                }
-            }
-        })
+    /// Starts the writers, and returns the way to each. They end when every lane is gone and everything is written.
+    pub(super) fn start(self: Arc<Self>) -> (Vec<mpsc::UnboundedSender<Settled>>, JoinSet<()>) {
+        // Unbounded, but never longer than there are rows under way.
+        let (queues, receivers): (Vec<_>, Vec<_>) =
+            (0..WRITERS).map(|_| mpsc::unbounded_channel()).unzip();
+        let write = |queue| Arc::clone(&self).write(queue);
+        (queues, receivers.into_iter().map(write).collect())
     }
 
     async fn write(self: Arc<Self>, mut queue: mpsc::UnboundedReceiver<Settled>) {
@@ -94,7 +73,7 @@ impl Completer {
                     "somebody else has locked a lane: its outcomes wait, the others do not"
                 );
             }
-            gather = began.elapsed().clamp(GATHER.start, GATHER.end);
+            gather = (2 * began.elapsed()).clamp(GATHER.start, GATHER.end);
         }
     }
 
@@ -116,16 +95,21 @@ impl Completer {
 
     async fn complete(&self, entries: Vec<Entry>) -> Vec<Entry> {
         let rows: Vec<&OutcomeRow> = entries.iter().map(|entry| &entry.row).collect();
+        let heard = self.wake.heard();
         match self.insist(|| self.store.complete(&self.worker_id, &rows)).await {
-            Ok(recorded) => {
+            Ok(Completed { recorded, more }) => {
                 self.tell(&entries, &recorded);
                 let refused = entries.iter().zip(&recorded).filter(|(_, told)| told.is_refused());
                 self.find_out(refused.map(|(entry, _)| entry));
                 let busy =
                     |(entry, recorded): (Entry, Recorded)| recorded.is_busy().then_some(entry);
+                let buries = recorded.iter().any(|told| told.state.as_deref() == Some("FAILED"));
                 let busy = entries.into_iter().zip(recorded).filter_map(busy).collect();
-                // The lanes are free and may have more rows, and so are the places of these.
-                self.wake.now();
+                // The lanes are free and may have more rows. So are their shards, as far as the claim loop knows: it may
+                // have been told of a row meanwhile, and have found the shard taken.
+                if more || buries || self.wake.heard() != heard {
+                    self.wake.now();
+                }
                 busy
             }
             // One of them is at fault: the others must not pay for it.
@@ -358,14 +342,4 @@ fn meaning(refusal: &str) -> &'static str {
         "P7006" => "an earlier row of the lane has no outcome, so this one was not written",
         _ => "the outcome of this row was not written",
     }
-}
-
-/// A batch is written as a whole: its shard is locked once, and by one writer.
-fn writer_of(item: &Settled) -> usize {
-    if let Some(batch) = item.batch {
-        return usize::from(batch.shard.unsigned_abs()) % WRITERS;
-    }
-    let mut hasher = DefaultHasher::new();
-    item.lane.hash(&mut hasher);
-    usize::try_from(hasher.finish() % WRITERS as u64).unwrap_or(0)
 }

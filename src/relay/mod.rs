@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use thiserror::Error;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 use uuid::Uuid;
 
@@ -95,7 +95,7 @@ pub fn check(config: &Config) -> Result<(), ConfigError> {
 /// One worker.
 pub struct Relay {
     claims: Arc<Claims>,
-    writing: JoinHandle<()>,
+    writing: JoinSet<()>,
     background: JoinSet<()>,
     shards: Sharding,
     keeping: Keeping,
@@ -111,26 +111,12 @@ impl Relay {
         health: Arc<Health>,
         spans: Option<Spans>,
     ) -> Result<Self, RelayError> {
-        let routes = route::routes(config, &scope.rails)?;
-        if routes.is_empty() {
-            return Err(RelayError::NoRails);
-        }
-        let sharded = |route: &&Arc<Route>| route.rail.sharded().is_some();
-        if let (Some(_), Some(route)) = (scope.tenant_id, routes.iter().find(sharded)) {
-            return Err(RelayError::TenantOfShards(route.name.to_string()));
-        }
-        let url = config.database.required_url()?;
-        let store = WorkerStore::new(url, config.relay.lease())?;
-        if let Some(other) = SchemaVersion::check_for_worker(store.schema_version().await)? {
-            tracing::warn!("the outbox is that of {other}, which this binary is not");
-        }
-        let policies = policies(config);
-        store.check_policies(&policies).await?;
+        let routes = chosen_routes(config, &scope)?;
+        let (store, policies) = ready_store(config).await?;
         let worker_id: Arc<str> = worker_id::new().into();
         tracing::info!(%worker_id, rails = ?routes.iter().map(|route| &*route.name).collect::<Vec<_>>(), "ready");
 
-        let (settled, outcomes) = mpsc::unbounded_channel();
-        let dispatcher = Arc::new(Dispatcher::new(settled, spans.is_some()));
+        let traced = spans.is_some();
         let wake = Arc::new(Wake::new(Arc::clone(&health)));
         let completer = Arc::new(Completer {
             store: store.clone(),
@@ -140,6 +126,8 @@ impl Relay {
             wake: Arc::clone(&wake),
             spans,
         });
+        let (writers, writing) = completer.start();
+        let dispatcher = Arc::new(Dispatcher::new(writers, traced));
         let (refused, refusals) = watch::channel(None);
         let mut background = JoinSet::new();
         let renewal = Renewal {
@@ -149,7 +137,7 @@ impl Relay {
             lease: config.relay.lease(),
         };
         background.spawn(renewal.run());
-        let shards = Sharding::start(routes.iter().filter(sharded).map(|route| Shards {
+        let shards = Sharding::start(routes.iter().filter(is_sharded).map(|route| Shards {
             store: store.clone(),
             worker_id: Arc::clone(&worker_id),
             route: Arc::clone(route),
@@ -167,7 +155,6 @@ impl Relay {
             refused,
         };
         let keeping = housekeeping.start();
-        let writing = completer.start(outcomes);
         let claims = Claims {
             store,
             worker_id,
@@ -236,7 +223,8 @@ impl Relay {
                 refused(why.as_deref().unwrap_or_default())
             }
             ended = &mut claiming => ended.unwrap_or_else(|_| refused("the claim loop died")),
-            _ = &mut self.writing => refused("a writer of outcomes ended by itself"),
+            // To send on without ever writing down what became of it would be worse.
+            _ = self.writing.join_next() => refused("a writer of outcomes ended by itself"),
         };
         self.claims.dispatcher.stopping.store(true, Ordering::Relaxed);
         self.claims.wake.now();
@@ -260,15 +248,13 @@ impl Relay {
             self.background.shutdown().await;
             self.shards.end().await;
             // Whoever is there takes over our shards at once.
-            for route in routes.iter().filter(|route| route.rail.sharded().is_some()) {
+            for route in routes.iter().filter(is_sharded) {
                 route.rail.abandon().await;
             }
             self.keeping.end().await;
             // The last senders go with the lanes: then the writers end.
             drop(self.claims);
-            if !self.writing.is_finished() {
-                let _ = self.writing.await;
-            }
+            while self.writing.join_next().await.is_some() {}
         };
         tokio::pin!(everything);
         tokio::select! {
@@ -285,6 +271,33 @@ impl Relay {
             Err(_) => Err(RelayError::TookTooLong(under_way(&routes))),
         }
     }
+}
+
+fn is_sharded(route: &&Arc<Route>) -> bool {
+    route.rail.sharded().is_some()
+}
+
+/// The rails that are asked for.
+fn chosen_routes(config: &Config, scope: &Scope) -> Result<Vec<Arc<Route>>, RelayError> {
+    let routes = route::routes(config, &scope.rails)?;
+    if routes.is_empty() {
+        return Err(RelayError::NoRails);
+    }
+    match (scope.tenant_id, routes.iter().find(is_sharded)) {
+        (Some(_), Some(route)) => Err(RelayError::TenantOfShards(route.name.to_string())),
+        _ => Ok(routes),
+    }
+}
+
+/// The database, if its functions and the policies in force are ours.
+async fn ready_store(config: &Config) -> Result<(WorkerStore, serde_json::Value), RelayError> {
+    let store = WorkerStore::new(config.database.required_url()?, config.relay.lease())?;
+    if let Some(other) = SchemaVersion::check_for_worker(store.schema_version().await)? {
+        tracing::warn!("the outbox is that of {other}, which this binary is not");
+    }
+    let policies = policies(config);
+    store.check_policies(&policies).await?;
+    Ok((store, policies))
 }
 
 fn under_way(routes: &[Arc<Route>]) -> usize {

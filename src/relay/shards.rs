@@ -16,9 +16,9 @@ use crate::delivery::{
     COMES_BACK_AFTER, Denied, Evidence, FreeShard, Places, Reconciled, ShardKeeper, Stand, Tenure,
 };
 use crate::rails::Sharded;
-use crate::store::{Holder, LeasedShard, StoreError, WorkerStore};
+use crate::store::{Holder, LeasedShard, LeasedShards, StoreError, WorkerStore};
 
-/// How often we say that our shards are ours, and look for free ones.
+/// How often we say that our shards are ours, and look for free ones; sooner when somebody else's lease ends.
 const EVERY: Duration = Duration::from_millis(500);
 /// The SQLSTATEs of a shard that is not ours, of one that is elsewhere by now, and of evidence that cannot be
 /// recorded.
@@ -69,27 +69,24 @@ impl Shards {
         }));
         let seconds = i32::try_from(self.lease.as_secs()).unwrap_or(i32::MAX);
         let (mut stranded, mut owned) = (HashSet::new(), Vec::new());
-        loop {
+        let mut pause = Duration::ZERO;
+        while !is_over(&mut stop, pause).await {
+            pause = EVERY;
             if sharded.abstains() {
                 self.leave(sharded, std::mem::take(&mut owned)).await;
-                if is_over(&mut stop).await {
-                    return;
-                }
                 continue;
             }
             match self.store.lease_shards(&self.worker_id, &self.route.name, seconds).await {
-                Ok(leased) => {
+                Ok(LeasedShards { shards: leased, look_again }) => {
                     owned = leased.iter().map(|shard| shard.tenure).collect();
                     self.look_at(sharded, &leased, &mut stranded);
                     self.hand_over(sharded, &leased).await;
+                    pause = look_again.map_or(EVERY, |soon| EVERY.min(soon));
                 }
                 // The leases run on, and the broker fences whoever is too late.
                 Err(error) => {
                     tracing::warn!(%error, rail = %self.route.name, "shards could not be leased");
                 }
-            }
-            if is_over(&mut stop).await {
-                return;
             }
         }
     }
@@ -152,8 +149,8 @@ impl Shards {
 }
 
 /// Waits until the next look; says if there is none.
-async fn is_over(stop: &mut watch::Receiver<()>) -> bool {
-    tokio::time::timeout(EVERY, stop.changed()).await.is_ok()
+async fn is_over(stop: &mut watch::Receiver<()>, pause: Duration) -> bool {
+    tokio::time::timeout(pause, stop.changed()).await.is_ok()
 }
 
 /// Whether the database tells another story of a shard than the one we know: it has a batch under way of

@@ -1,7 +1,7 @@
 //! When to look for work.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -25,6 +25,8 @@ const HEARTBEAT: Duration = Duration::from_secs(5);
 /// claim afterwards.
 pub(super) struct Wake {
     woken: Notify,
+    /// How often somebody has told us of new work.
+    heard: AtomicU64,
     /// When rows that we gave back or have to try again are due, in [`TICK`]s. Bounded, because
     /// delays are: an hour at most.
     times: Mutex<BTreeSet<u64>>,
@@ -39,6 +41,7 @@ impl Wake {
     pub(super) fn new(health: Arc<Health>) -> Self {
         Self {
             woken: Notify::new(),
+            heard: AtomicU64::new(0),
             times: Mutex::new(BTreeSet::new()),
             base: Instant::now(),
             asleep: watch::Sender::new(false),
@@ -49,6 +52,17 @@ impl Wake {
 
     pub(super) fn now(&self) {
         self.woken.notify_one();
+    }
+
+    /// Somebody has committed new work.
+    fn hear(&self) {
+        self.heard.fetch_add(1, Ordering::Relaxed);
+        self.now();
+    }
+
+    /// Changes with every word of new work.
+    pub(super) fn heard(&self) -> u64 {
+        self.heard.load(Ordering::Relaxed)
     }
 
     pub(super) fn at(&self, time: Instant) {
@@ -124,10 +138,10 @@ pub(super) async fn hear(url: Secret, wake: Arc<Wake>) {
                 pause = FIRST_PAUSE;
                 trouble.is_over();
                 // Something may have been said while nobody heard.
-                wake.now();
+                wake.hear();
                 while ear.hear().await.is_ok() {
                     metrics::notified();
-                    wake.now();
+                    wake.hear();
                 }
                 tracing::warn!(
                     "lost the connection that hears of new work; polling until it is back"
@@ -167,7 +181,7 @@ async fn hold(mut key: SleepKey, wake: &Wake) -> Result<(), StoreError> {
         key.take().await?;
         wake.wakeable.store(true, Ordering::Relaxed);
         // Whoever enqueued before this did not notify, and has committed: look once more.
-        wake.now();
+        wake.hear();
         tokio::select! {
             _ = asleep.wait_for(|asleep| !*asleep) => {}
             () = key.lost() => return Ok(()),

@@ -3,13 +3,14 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 use uuid::Uuid;
 
 use super::worker::Parameter;
 use super::{StoreError, WorkerStore};
 
-const COMPLETE: &str = "SELECT outbox_id, attempt_no, state::text, refusal \
+const COMPLETE: &str = "SELECT outbox_id, attempt_no, state::text, refusal, more \
     FROM outbox.complete_outbox_batch($1, $2, $3, $4::text[]::outbox.outbox_attempt_state[], \
     $5, $6, $7, $8, $9, $10, $11)";
 const RELEASE: &str =
@@ -48,6 +49,14 @@ pub struct Recorded {
     pub state: Option<String>,
     /// The SQLSTATE of a refusal.
     pub refusal: Option<String>,
+}
+
+/// What became of a batch of outcomes.
+#[derive(Debug)]
+pub struct Completed {
+    pub recorded: Vec<Recorded>,
+    /// Whether a claim would find something now that it could not have found before.
+    pub more: bool,
 }
 
 /// The SQLSTATE of a refusal that decides nothing: somebody else has locked the lane.
@@ -89,7 +98,7 @@ impl WorkerStore {
         &self,
         worker_id: &str,
         outcomes: &[&OutcomeRow],
-    ) -> Result<Vec<Recorded>, StoreError> {
+    ) -> Result<Completed, StoreError> {
         let column = Columns(outcomes);
         let rows = self
             .query(
@@ -109,16 +118,18 @@ impl WorkerStore {
                 ],
             )
             .await?;
-        rows.iter()
-            .map(|row| {
-                Ok(Recorded {
-                    outbox_id: row.try_get(0)?,
-                    attempt_no: row.try_get(1)?,
-                    state: row.try_get(2)?,
-                    refusal: row.try_get(3)?,
-                })
+        let recorded = |row: &Row| {
+            Ok(Recorded {
+                outbox_id: row.try_get(0)?,
+                attempt_no: row.try_get(1)?,
+                state: row.try_get(2)?,
+                refusal: row.try_get(3)?,
             })
-            .collect()
+        };
+        Ok(Completed {
+            recorded: rows.iter().map(recorded).collect::<Result<_, StoreError>>()?,
+            more: rows.first().map_or(Ok(false), |row| row.try_get(4))?,
+        })
     }
 
     /// Gives back rows that were certainly not sent, with what stands behind them. Returns those

@@ -25,7 +25,7 @@ mod worker;
 
 pub use acts::{By, LaneName, RepairedRow, Replayed};
 pub use claim::Claim;
-pub use complete::{OutcomeRow, Recorded, Renewed, Repaired, whole_seconds};
+pub use complete::{Completed, OutcomeRow, Recorded, Renewed, Repaired, whole_seconds};
 pub use connect::target;
 pub use deliveries::{Deliveries, Delivery, DeliveryFilter, Fate};
 pub use enqueue::{BatchRow, Enqueued, NewRow};
@@ -39,7 +39,7 @@ pub use listen::{Ear, SleepKey};
 pub use moment::Moment;
 pub use overview::{Overview, RailStatus, WorkerStatus};
 pub use preview::ReplayCandidate;
-pub use shards::{Holder, LeasedShard};
+pub use shards::{Holder, LeasedShard, LeasedShards};
 pub use trace::TraceEntry;
 pub use upkeep::UpkeepRow;
 pub use watch::{Gauges, WaitingRail};

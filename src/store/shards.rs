@@ -1,6 +1,9 @@
 //! Shards: who owns them, and what became of their batches.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
+use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 use uuid::Uuid;
 
@@ -8,7 +11,7 @@ use super::worker::Parameter;
 use super::{StoreError, WorkerStore};
 use crate::delivery::{Evidence, Places, Reconciled, Stand, Tenure};
 
-const LEASE: &str = "SELECT shard, epoch, ready, under_way, leave, batch \
+const LEASE: &str = "SELECT shard, epoch, ready, under_way, leave, batch, look_again_ms \
     FROM outbox.lease_outbox_shards($1, $2, $3)";
 const STAND: &str =
     "SELECT batch, under_way, offsets, sender FROM outbox.outbox_shard_stand($1, $2, $3, $4)";
@@ -31,6 +34,14 @@ pub struct LeasedShard {
     pub leave: bool,
     /// The last that was claimed.
     pub batch: i64,
+}
+
+/// What a worker owns of a rail.
+#[derive(Debug)]
+pub struct LeasedShards {
+    pub shards: Vec<LeasedShard>,
+    /// When somebody else's may be free to take, if that is soon.
+    pub look_again: Option<Duration>,
 }
 
 /// What a rail has, due now or in a moment, in shards that no other worker delivers.
@@ -67,30 +78,32 @@ impl<'a> Holder<'a> {
 }
 
 impl WorkerStore {
-    /// Keeps our shards, takes free ones, and says which to give up. To be asked twice a second.
+    /// Keeps our shards, takes free ones, and says which to give up. To be asked twice a second, or as soon as it says.
     pub async fn lease_shards(
         &self,
         worker_id: &str,
         rail_type: &str,
         lease_seconds: i32,
-    ) -> Result<Vec<LeasedShard>, StoreError> {
+    ) -> Result<LeasedShards, StoreError> {
         let rows = self
             .query(
                 LEASE,
                 &[(&worker_id, Type::TEXT), (&rail_type, Type::TEXT), (&lease_seconds, Type::INT4)],
             )
             .await?;
-        rows.iter()
-            .map(|row| {
-                Ok(LeasedShard {
-                    tenure: Tenure { shard: row.try_get(0)?, epoch: row.try_get(1)? },
-                    ready: row.try_get(2)?,
-                    under_way: row.try_get(3)?,
-                    leave: row.try_get(4)?,
-                    batch: row.try_get(5)?,
-                })
+        let leased = |row: &Row| {
+            Ok(LeasedShard {
+                tenure: Tenure { shard: row.try_get(0)?, epoch: row.try_get(1)? },
+                ready: row.try_get(2)?,
+                under_way: row.try_get(3)?,
+                leave: row.try_get(4)?,
+                batch: row.try_get(5)?,
             })
-            .collect()
+        };
+        let shards = rows.iter().map(leased).collect::<Result<_, StoreError>>()?;
+        let ms: Option<i32> = rows.first().map_or(Ok(None), |row| row.try_get(6))?;
+        let look_again = ms.and_then(|ms| u64::try_from(ms).ok()).map(Duration::from_millis);
+        Ok(LeasedShards { shards, look_again })
     }
 
     pub async fn shards_left(

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
+use deadpool_postgres::{
+    Manager, ManagerConfig, Object, Pool, QueueMode, RecyclingMethod, Runtime,
+};
 use futures_util::future::join3;
 use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
@@ -44,6 +46,8 @@ impl WorkerStore {
         );
         let pool = Pool::builder(manager)
             .max_size(CONNECTIONS)
+            // The one that was used last: what it needs is still in the server's caches.
+            .queue_mode(QueueMode::Lifo)
             .runtime(Runtime::Tokio1)
             .wait_timeout(Some(timeout))
             .create_timeout(Some(timeout))

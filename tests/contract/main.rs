@@ -62,4 +62,5 @@ mod upkeep;
 mod upkeep_locks;
 mod upkeep_partitions;
 mod wake_up;
+mod what_is_next;
 mod workers;

@@ -21,12 +21,14 @@ pub(crate) struct Postman {
 
 struct State {
     broker: String,
+    /// The topic of the rows.
+    topic: Vec<u8>,
     /// So many commits are still to be delivered late.
     late_commits: usize,
     commit: Commit,
     /// How many were.
     delivered_late: usize,
-    /// Records are kept back, until they are let go.
+    /// Requests with rows are kept back, until they are let go.
     keeps_records: bool,
     kept: Vec<Vec<u8>>,
 }
@@ -36,12 +38,13 @@ enum Commit {
     None,
     /// Kept back: its connection was cut, so that the client sends it again.
     Kept(Vec<u8>),
-    /// The client's second one got through. So many requests with records have followed it.
-    Succeeded(Vec<u8>, usize),
+    /// The client's second one got through; and whether a request with rows has followed it.
+    Succeeded(Vec<u8>, bool),
 }
 
 impl Postman {
-    pub(crate) fn new() -> Self {
+    /// Between a bridge and the broker to which it brings rows, in this topic.
+    pub(crate) fn new(topic: &str) -> Self {
         let broker =
             std::env::var("KAFKA_BROKERS").expect("KAFKA_BROKERS is not set: run `make test`");
         let (host, port) = broker.rsplit_once(':').expect("host:port");
@@ -51,6 +54,7 @@ impl Postman {
         let address = format!("{host}:{own_port}");
         let state = Arc::new(Mutex::new(State {
             broker: broker.clone(),
+            topic: topic.as_bytes().to_vec(),
             late_commits: 0,
             commit: Commit::None,
             delivered_late: 0,
@@ -83,7 +87,7 @@ impl Postman {
         self.state.lock().unwrap().keeps_records = true;
     }
 
-    /// How many requests with records are kept back.
+    /// How many requests with rows are kept back.
     pub(crate) fn kept(&self) -> usize {
         self.state.lock().unwrap().kept.len()
     }
@@ -142,12 +146,12 @@ impl State {
     fn pass(&mut self, request: &[u8]) -> bool {
         match i16::from_be_bytes([request[4], request[5]]) {
             END_TXN => self.pass_commit(request),
-            PRODUCE if self.keeps_records => {
+            PRODUCE if self.keeps_records && self.has_rows(request) => {
                 self.kept.push(request.to_vec());
                 false
             }
             PRODUCE => {
-                self.see_records();
+                self.see_records(request);
                 true
             }
             _ => true,
@@ -162,7 +166,7 @@ impl State {
                 false
             }
             Commit::Kept(kept) => {
-                self.commit = Commit::Succeeded(kept, 0);
+                self.commit = Commit::Succeeded(kept, false);
                 true
             }
             other => {
@@ -172,16 +176,23 @@ impl State {
         }
     }
 
-    /// Before the second request with records of the next transaction, the late commit arrives.
-    fn see_records(&mut self) {
-        if let Commit::Succeeded(kept, seen) = &mut self.commit {
-            *seen += 1;
-            if *seen == 2 {
+    /// Not only what the register is told.
+    fn has_rows(&self, request: &[u8]) -> bool {
+        request.windows(self.topic.len()).any(|bytes| bytes == self.topic)
+    }
+
+    /// When the next transaction has rows, the late commit arrives before whatever comes behind them.
+    fn see_records(&mut self, request: &[u8]) {
+        let has_rows = self.has_rows(request);
+        match &mut self.commit {
+            Commit::Succeeded(kept, true) => {
                 deliver(&self.broker, kept);
                 thread::sleep(TO_WRITE_MARKS);
                 self.delivered_late += 1;
                 self.commit = Commit::None;
             }
+            Commit::Succeeded(_, follows) => *follows = has_rows,
+            _ => {}
         }
     }
 }

@@ -13,7 +13,9 @@ const READY: &str = "the shard is ready";
 
 /// One shard, so that the postman knows whose requests it reads.
 async fn one_shard() -> (Scene, Postman) {
-    (Scene::with_shards(1, "").await, Postman::new())
+    let scene = Scene::with_shards(1, "").await;
+    let postman = Postman::new(scene.topic.name());
+    (scene, postman)
 }
 
 async fn late_commits(commits: usize, without: &str) -> (Scene, Postman, Bridge) {
@@ -71,7 +73,8 @@ async fn with_the_register_first_a_late_commit_says_that_rows_are_there_which_ar
 
 /// Owners whose records are kept back die, and what they sent arrives while others deliver their rows.
 async fn late_records(owners: usize) {
-    let (company, postman) = (Company::new().await, Postman::new());
+    let company = Company::new().await;
+    let postman = Postman::new(company.scene.topic.name());
     postman.keep_records();
     let by_postman = company.scene.setup.clone().env("KAFKA_BROKERS", postman.address());
     for _ in 0..owners {

@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use rdkafka::config::{ClientConfig, FromClientConfigAndContext, RDKafkaLogLevel};
-use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext};
+use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::KafkaError;
 use rdkafka::message::{BorrowedMessage, Headers, Message};
 use rdkafka::types::RDKafkaErrorCode as Code;
@@ -14,6 +13,7 @@ use uuid::Uuid;
 use super::super::callbacks::{Log, reference};
 use super::register::{self, Entry};
 use super::shared::Shared;
+use super::survey::{code, consumer, ends, ends_of};
 use crate::delivery::{Evidence, Found, Places, Stand};
 use crate::failpoint::is_taken_out;
 
@@ -23,8 +23,6 @@ const POLL: Duration = Duration::from_millis(50);
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 /// Of a register that was never read, how many records from its end are read first.
 const FIRST_LOOK: i64 = 64;
-
-impl ConsumerContext for Log {}
 
 /// Why there is no evidence.
 #[derive(Debug)]
@@ -47,15 +45,12 @@ type Stretch = (String, i32, i64, i64);
 pub(super) struct Reader<'a> {
     shared: &'a Shared,
     shard: i16,
-    /// Knows where partitions end, also behind open transactions.
-    ends: BaseConsumer<Log>,
     deadline: Instant,
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(shared: &'a Shared, shard: i16, patience: Duration) -> Result<Self, Blind> {
-        let ends = surveyor(shared)?;
-        Ok(Self { shared, shard, ends, deadline: Instant::now() + patience })
+    pub(super) fn new(shared: &'a Shared, shard: i16, patience: Duration) -> Self {
+        Self { shared, shard, deadline: Instant::now() + patience }
     }
 
     /// Everything that is known of the shard since `stand`, and where its topics ended before its first record.
@@ -98,21 +93,16 @@ impl<'a> Reader<'a> {
         topics.extend(self.shared.settings.topics.only().map(|topic| topic.to_string()));
         let (register, own) = (&self.shared.register_topic, i32::from(self.shard));
         topics.remove(register);
-        let (_, end) = self.shared.bounds_of(self.ends.client(), register, own)?;
-        let ends = BTreeMap::from([(own, end)]);
+        let ends = ends_of(&self.shared.bounds_of(register, std::iter::once(own))?);
         self.shared.reach.learn(register, &ends);
         let mut places = Places::from([(register.clone(), ends)]);
         for topic in topics {
-            // A topic that is not there is noted before it is first used.
-            let bounds = match self.shared.bounds(self.ends.client(), &topic) {
-                Err(Code::UnknownTopicOrPartition | Code::UnknownTopic) => {
-                    self.shared.reach.forget(&topic);
-                    continue;
-                }
-                bounds => bounds?,
+            let Some(bounds) = self.shared.bounds(&topic)? else {
+                // It is noted before it is first used.
+                self.shared.reach.forget(&topic);
+                continue;
             };
-            let ends: BTreeMap<i32, i64> =
-                bounds.into_iter().map(|(partition, (_, end))| (partition, end)).collect();
+            let ends = ends_of(&bounds);
             self.shared.reach.learn(&topic, &ends);
             places.insert(topic, ends);
         }
@@ -121,7 +111,8 @@ impl<'a> Reader<'a> {
 
     fn register(&self, stand: &Stand) -> Result<Told, Blind> {
         let (topic, partition) = (&self.shared.register_topic, i32::from(self.shard));
-        let (low, high) = self.shared.bounds_of(self.ends.client(), topic, partition)?;
+        let bounds = self.shared.bounds_of(topic, std::iter::once(partition))?;
+        let (low, high) = bounds.get(&partition).copied().unwrap_or_default();
         let known = stand.places.get(topic).and_then(|places| places.get(&partition)).copied();
         let mut look = FIRST_LOOK;
         loop {
@@ -171,12 +162,12 @@ impl<'a> Reader<'a> {
             if *topic == self.shared.register_topic || is_taken_out("tail") {
                 continue;
             }
-            let bounds = match self.shared.bounds(self.ends.client(), topic) {
-                Err(Code::UnknownTopicOrPartition | Code::UnknownTopic) if may_be_in(topic) => {
+            let bounds = match self.shared.bounds(topic)? {
+                None if may_be_in(topic) => {
                     return Err(Blind::Gone(format!("the topic {topic} is gone")));
                 }
-                Err(Code::UnknownTopicOrPartition | Code::UnknownTopic) => continue,
-                bounds => bounds?,
+                None => continue,
+                Some(bounds) => bounds,
             };
             let all = stand.under_way || forgetful;
             stretches.extend(stretches_of(topic, places, &bounds, all)?);
@@ -210,12 +201,10 @@ impl<'a> Reader<'a> {
             return Ok(());
         }
         let reader = consumer(self.shared, "read_committed")?;
-        for (topic, partition, _, to) in &stretches {
-            self.await_end_of_transactions(&reader, topic, *partition, *to)?;
-        }
         let topics: BTreeSet<&str> = stretches.iter().map(|(topic, ..)| topic.as_str()).collect();
         for topic in topics {
             let of_topic = stretches.iter().filter(|(of, ..)| of == topic);
+            self.await_end_of_transactions(&reader, topic, of_topic.clone())?;
             self.read_topic(&reader, topic, of_topic, &mut see)?;
         }
         Ok(())
@@ -261,18 +250,18 @@ impl<'a> Reader<'a> {
     }
 
     /// A reader of committed records gets nothing behind the first open transaction.
-    fn await_end_of_transactions(
+    fn await_end_of_transactions<'s>(
         &self,
         reader: &BaseConsumer<Log>,
         topic: &str,
-        partition: i32,
-        to: i64,
+        stretches: impl Iterator<Item = &'s Stretch>,
     ) -> Result<(), Blind> {
+        let mut open: BTreeMap<i32, i64> = stretches.map(|(_, part, _, to)| (*part, *to)).collect();
         loop {
             let timeout = self.shared.settings.question_timeout();
-            let (_, stable) =
-                reader.client().fetch_watermarks(topic, partition, timeout).map_err(unavailable)?;
-            if stable >= to {
+            let stable = ends(reader, topic, open.keys().copied(), timeout)?;
+            open.retain(|partition, to| stable.get(partition).is_none_or(|stable| stable < to));
+            if open.is_empty() {
                 return Ok(());
             }
             self.check_patience("a transaction that somebody left open hides the end of a topic")?;
@@ -360,34 +349,12 @@ fn position(reader: &BaseConsumer<Log>, topic: &str, partition: i32) -> Result<i
 }
 
 fn unavailable(error: KafkaError) -> Blind {
-    error.rdkafka_error_code().unwrap_or(Code::BrokerTransportFailure).into()
-}
-
-/// Says where partitions end, also behind open transactions.
-pub(super) fn surveyor(shared: &Shared) -> Result<BaseConsumer<Log>, Blind> {
-    consumer(shared, "read_uncommitted")
-}
-
-fn consumer(shared: &Shared, isolation: &str) -> Result<BaseConsumer<Log>, Blind> {
-    let mut config: ClientConfig = shared.settings.properties.consumer();
-    // Partitions are assigned by hand and nothing is committed: no group comes to be.
-    config.set_log_level(RDKafkaLogLevel::Error);
-    for (name, value) in [
-        ("group.id", "trestle-register"),
-        ("enable.auto.commit", "false"),
-        ("enable.partition.eof", "true"),
-        // An offset that is deleted while we are about to read it must not make us begin at the end.
-        ("auto.offset.reset", "error"),
-        ("isolation.level", isolation),
-        ("fetch.wait.max.ms", "5"),
-    ] {
-        config.set(name, value);
-    }
-    BaseConsumer::from_config_and_context(&config, shared.settings.log.clone()).map_err(unavailable)
+    code(error).into()
 }
 
 #[cfg(test)]
 mod tests {
+    use rdkafka::config::ClientConfig;
     use rdkafka::mocking::MockCluster;
     use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _};
 
@@ -412,7 +379,7 @@ mod tests {
         let topics = Topics::new("sepa", &config).unwrap();
         let settings = Settings::new("sepa", "rails.sepa", &config, topics).unwrap();
         let shared = Shared::new(settings, "trestle", "register".to_owned(), 1);
-        let reader = Reader::new(&shared, 0, Duration::from_secs(2))?;
+        let reader = Reader::new(&shared, 0, Duration::from_secs(2));
         let (stretch, mut seen) = (("t".to_owned(), 0, 0, to), 0);
         let consumer = consumer(&shared, "read_committed")?;
         reader.read_topic(&consumer, "t", [&stretch].into_iter(), &mut |_| seen += 1)?;

@@ -18,6 +18,7 @@ mod session;
 mod shard;
 mod shared;
 mod status;
+mod survey;
 mod verdicts;
 mod watch;
 

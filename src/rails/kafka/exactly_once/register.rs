@@ -49,7 +49,12 @@ pub(super) fn key(scope: &str, shard: i16) -> String {
     format!("{scope}/{shard}")
 }
 
-/// A record of the register: nothing if it is another database's, and an error if nobody can tell what it
+/// The key of the records that announce a shard's batches.
+pub(super) fn announcement_key(scope: &str, shard: i16) -> String {
+    format!("{}/announced", key(scope, shard))
+}
+
+/// A record of the register: nothing if it is another database's or an announcement, and an error if nobody can tell what it
 /// says. That is not the same as nothing: it may be the last batch.
 pub(super) fn read(
     key: &str,
@@ -97,6 +102,8 @@ mod tests {
         assert_eq!(told(Some("a/pay/3"), Some(&value)), Ok(Some(entry)));
         assert_eq!(told(Some("b/pay/3"), Some(&value)), Ok(None), "another database's");
         assert_eq!(told(Some("a/pay/4"), Some(b"x")), Ok(None), "another shard's");
+        let announced = announcement_key(&scope("a", "pay"), 3);
+        assert_eq!(told(Some(&announced), Some(b"7")), Ok(None), "a batch that begins");
         for (key, value) in [
             (Some("a/pay/3"), Some(&b"{}"[..])),
             (Some("a/pay/3"), None),

@@ -28,11 +28,14 @@ const PAUSE: Duration = Duration::from_millis(20);
 const SILENCE_PAUSE: Duration = Duration::from_micros(50);
 /// How long the producer is polled at a time; rdkafka's poll spins through its last millisecond.
 const SERVE: Duration = Duration::from_secs(1);
+/// How often the broker is asked whether it has ended what somebody has left open.
+const ASK_AGAIN: Duration = Duration::from_millis(50);
 /// How long librdkafka is left alone when it takes no more records.
 const FULL_PAUSE: Duration = Duration::from_millis(1);
 /// How long the answer of a record that has spoilt its transaction may take to come to us.
 const LAST_WORDS: Duration = Duration::from_millis(200);
-/// The place of the register's record among the answers: behind every row.
+/// The places of the register's records among the answers: behind every row.
+const ANNOUNCEMENT: usize = usize::MAX - 1;
 const REGISTER: usize = usize::MAX;
 
 /// Why it is not known what became of a batch, or known to be nothing.
@@ -95,9 +98,22 @@ impl Session {
         };
         session.serve()?;
         failpoint("eos_before_init");
-        session.producer.init_transactions(settings.timeout).map_err(code)?;
+        session.init(Instant::now() + settings.timeout).map_err(code)?;
         failpoint("eos_after_init");
         Ok(session)
+    }
+
+    /// Fences everybody off. The broker refuses while it ends a transaction that somebody has left open, and
+    /// librdkafka would ask again after half a second: who calls it again makes it ask at once.
+    fn init(&self, deadline: Instant) -> Result<(), KafkaError> {
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.producer.init_transactions(left.min(ASK_AGAIN)) {
+                Err(KafkaError::Transaction(error))
+                    if error.is_retriable() && !left.is_zero() && !self.shared.is_closing() => {}
+                inited => return inited,
+            }
+        }
     }
 
     /// Polls the producer in a thread of its own, so that an answer is there as soon as it has come. The producer ends
@@ -127,6 +143,7 @@ impl Session {
         if is_taken_out("register_order") {
             self.enter(plan, &offsets, origin, deadline)?;
         }
+        self.announce(plan, deadline)?;
         let references = self.send_rows(plan, &mut offsets, deadline)?;
         failpoint("eos_sent");
         if !is_taken_out("register_order") {
@@ -169,8 +186,10 @@ impl Session {
             }
         }
         let mut references = vec![String::new(); plan.parcels.len()];
-        self.await_answers(plan.parcels.len(), deadline, |place, partition, offset| {
-            let topic = &*plan.parcels[place].topic;
+        // And the announcement.
+        self.await_answers(plan.parcels.len() + 1, deadline, |place, partition, offset| {
+            let Some(parcel) = plan.parcels.get(place) else { return };
+            let topic = &*parcel.topic;
             references[place] = reference(topic, partition, offset);
             let reached = offsets.entry(topic.to_owned()).or_default().entry(partition);
             let at = reached.or_insert(offset);
@@ -223,6 +242,14 @@ impl Session {
         }
     }
 
+    /// Says in the register that a batch begins, which nobody reads: the register's partition joins the transaction
+    /// together with those of the rows, and its last record need not wait for that.
+    fn announce(&self, plan: &Plan, deadline: Instant) -> Result<(), Doubt> {
+        let key = register::announcement_key(&self.shared.scope, self.tenure.shard);
+        let number = plan.batch.number.to_string();
+        self.send_to_register(ANNOUNCEMENT, &key, number.as_bytes(), deadline)
+    }
+
     /// Writes the batch into the register, and waits until it is there.
     fn enter(
         &self,
@@ -238,17 +265,26 @@ impl Session {
             offsets: offsets.clone(),
             origin: origin.clone(),
         };
-        let topic = &self.shared.register_topic;
         let key = register::key(&self.shared.scope, self.tenure.shard);
         let value = serde_json::to_vec(&entry).map_err(|_| Doubt::Silence)?;
-        let record = BaseRecord::with_opaque_to(topic, Box::new(REGISTER))
-            .partition(self.tenure.shard.into())
-            .key(key.as_str())
-            .payload(value.as_slice());
-        self.send(record, deadline).map_err(Doubt::Producer)?;
+        self.send_to_register(REGISTER, &key, &value, deadline)?;
         self.await_answers(1, deadline, |_, partition, offset| {
-            self.shared.reach.passed(topic, partition, offset);
+            self.shared.reach.passed(&self.shared.register_topic, partition, offset);
         })
+    }
+
+    fn send_to_register(
+        &self,
+        place: usize,
+        key: &str,
+        value: &[u8],
+        deadline: Instant,
+    ) -> Result<(), Doubt> {
+        let record = BaseRecord::with_opaque_to(&self.shared.register_topic, Box::new(place))
+            .partition(self.tenure.shard.into())
+            .key(key)
+            .payload(value);
+        self.send(record, deadline).map_err(Doubt::Producer)
     }
 
     fn send<P: rdkafka::message::ToBytes + ?Sized>(
@@ -310,7 +346,7 @@ impl Drop for Session {
 
 /// A record of the register is no row's: it fails with its producer.
 fn blame(place: usize, code: Code) -> Doubt {
-    if place == REGISTER { Doubt::Producer(code) } else { Doubt::Record { place, code } }
+    if place >= ANNOUNCEMENT { Doubt::Producer(code) } else { Doubt::Record { place, code } }
 }
 
 fn code(error: KafkaError) -> Code {

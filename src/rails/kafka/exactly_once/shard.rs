@@ -15,6 +15,7 @@ use super::evidence::{Blind, Reader};
 use super::session::{Doubt, Session, is_fenced};
 use super::shared::Shared;
 use super::status::Status;
+use super::survey::ends_of;
 use super::verdicts::Verdicts;
 use super::watch::KEEP_UP;
 use crate::admin::metrics;
@@ -165,8 +166,8 @@ impl Shard {
         }
         // Places in another cluster, or of records with another mark, say nothing.
         let known = if moved { Places::new() } else { stand.places.clone() };
-        let evidence = Reader::new(&self.shared, self.tenure.shard, patience)
-            .and_then(|reader| reader.gather(&Stand { places: known, ..stand.clone() }, sender));
+        let reader = Reader::new(&self.shared, self.tenure.shard, patience);
+        let evidence = reader.gather(&Stand { places: known, ..stand.clone() }, sender);
         match evidence {
             Ok((evidence, origin)) => {
                 self.reconcile(&stand, &evidence)?;
@@ -302,12 +303,13 @@ impl Shard {
             lanes.iter().for_each(|lane| lane.give_back_the_rest());
             return Some(Next::TakeUp);
         }
-        if let Err(words) = self.note(session, &plan.topics(), noted) {
+        let topics = plan.topics();
+        if let Err(words) = self.note(&topics, noted) {
             warn!(rail = self.shared.rail(), shard = self.tenure.shard, "nothing is sent: {words}");
             lanes.iter().for_each(|lane| lane.give_back_the_rest());
             return Some(Next::TakeUp);
         }
-        self.begin_in(&plan.topics());
+        self.begin_in(&topics);
         match session.transact(&plan, &self.origin) {
             Ok(()) => {
                 self.verdicts.forget(rows());
@@ -378,16 +380,12 @@ impl Shard {
     }
 
     /// No record goes to a topic of which the database does not know from where on to read it.
-    fn note(
-        &self,
-        session: &Session,
-        topics: &BTreeSet<&str>,
-        noted: &BTreeSet<String>,
-    ) -> Result<(), String> {
+    fn note(&self, topics: &BTreeSet<&str>, noted: &BTreeSet<String>) -> Result<(), String> {
         let mut places = Places::new();
         for topic in topics.iter().filter(|topic| !noted.contains(**topic)) {
-            let bounds = self.shared.bounds(session.client(), topic).map_err(|c| c.to_string())?;
-            let ends = bounds.into_iter().map(|(partition, (_, end))| (partition, end)).collect();
+            let bounds = self.shared.bounds(topic).map_err(|code| code.to_string())?;
+            let bounds = bounds.ok_or_else(|| format!("there is no topic {topic}"))?;
+            let ends = ends_of(&bounds);
             self.shared.reach.learn(topic, &ends);
             places.insert((*topic).to_owned(), ends);
         }

@@ -1,6 +1,6 @@
 //! What all shards of a rail have in common.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
 use rdkafka::client::{Client, ClientContext};
 use rdkafka::config::FromClientConfigAndContext;
+use rdkafka::consumer::BaseConsumer;
 use rdkafka::types::RDKafkaErrorCode as Code;
 use tokio::sync::watch;
 
@@ -43,6 +44,8 @@ pub(super) struct Shared {
     pub(super) contact: Contact,
     topics: Mutex<HashMap<Arc<str>, Found>>,
     admin: Mutex<Option<AdminClient<Log>>>,
+    /// See `survey`.
+    pub(super) surveyor: Mutex<Option<Arc<BaseConsumer<Log>>>>,
     /// The smallest `max.message.bytes` of the topics used so far, or the user's own `batch.size`.
     batch_bytes: AtomicUsize,
     closing: AtomicBool,
@@ -70,6 +73,7 @@ impl Shared {
             keeper: OnceLock::new(),
             topics: Mutex::new(HashMap::new()),
             admin: Mutex::new(None),
+            surveyor: Mutex::new(None),
             closing: AtomicBool::new(false),
             open: watch::Sender::new(0),
         }
@@ -123,28 +127,6 @@ impl Shared {
             .map_err(|error| error.rdkafka_error_code().unwrap_or(Code::BrokerTransportFailure))?;
         self.contact.answered();
         inquiry::partitions(&metadata, topic)
-    }
-
-    /// Where each partition of a topic begins and ends.
-    pub(super) fn bounds<C: ClientContext>(
-        &self,
-        client: &Client<C>,
-        topic: &str,
-    ) -> Result<BTreeMap<i32, (i64, i64)>, Code> {
-        let count = i32::try_from(self.partitions(client, topic)?).unwrap_or(i32::MAX);
-        let ask = |partition| Ok((partition, self.bounds_of(client, topic, partition)?));
-        (0..count).map(ask).collect()
-    }
-
-    /// Where one partition begins and ends.
-    pub(super) fn bounds_of<C: ClientContext>(
-        &self,
-        client: &Client<C>,
-        topic: &str,
-        partition: i32,
-    ) -> Result<(i64, i64), Code> {
-        let bounds = client.fetch_watermarks(topic, partition, self.settings.question_timeout());
-        bounds.map_err(|error| error.rdkafka_error_code().unwrap_or(Code::BrokerTransportFailure))
     }
 
     /// Makes the register where it is missing. Says why it cannot be used.

@@ -6,13 +6,12 @@ use std::time::{Duration, Instant};
 
 use rdkafka::admin::AdminClient;
 use rdkafka::config::{FromClientConfigAndContext as _, RDKafkaLogLevel};
-use rdkafka::consumer::Consumer as _;
 use rdkafka::types::RDKafkaErrorCode as Code;
 use tracing::{debug, info};
 
 use super::super::callbacks::Log;
-use super::evidence::{Blind, surveyor};
 use super::shared::Shared;
+use super::survey;
 use crate::failpoint::hurried;
 
 /// What we know of the ends of topics is never much older. Others write to them too, and what the
@@ -37,8 +36,8 @@ fn watch(shared: &Shared) {
     while !shared.is_closing() {
         thread::sleep(TICK);
         if surveyed.elapsed() >= hurried(KEEP_UP) && !shared.abstention.is_on() {
-            if let Err(blind) = survey(shared) {
-                debug!(rail = shared.rail(), ?blind, "where the topics end is not known anew");
+            if let Err(code) = survey(shared) {
+                debug!(rail = shared.rail(), %code, "where the topics end is not known anew");
             }
             surveyed = Instant::now();
         }
@@ -55,18 +54,12 @@ fn watch(shared: &Shared) {
 }
 
 /// Learns where every topic that we know of ends.
-fn survey(shared: &Shared) -> Result<(), Blind> {
-    let surveyor = surveyor(shared)?;
+fn survey(shared: &Shared) -> Result<(), Code> {
     for topic in shared.reach.topics() {
-        let bounds = match shared.bounds(surveyor.client(), &topic) {
-            Err(Code::UnknownTopicOrPartition | Code::UnknownTopic) => {
-                shared.reach.forget(&topic);
-                continue;
-            }
-            bounds => bounds?,
-        };
-        let ends = bounds.into_iter().map(|(partition, (_, end))| (partition, end)).collect();
-        shared.reach.learn(&topic, &ends);
+        match shared.bounds(&topic)? {
+            Some(bounds) => shared.reach.learn(&topic, &survey::ends_of(&bounds)),
+            None => shared.reach.forget(&topic),
+        }
     }
     Ok(())
 }
