@@ -27,7 +27,7 @@ BEGIN
       AND s.batch = a.batch
       -- Those without work are left to whoever completes, renews or takes them.
       AND EXISTS (SELECT FROM outbox.payment_outbox_turns AS t
-                  WHERE t.worker_id IS NULL AND t.rail_type = s.rail_type AND t.shard = s.shard AND t.due_at <= p_now)
+                  WHERE t.worker_id IS NULL AND t.rail_type = s.rail_type AND t.shard = s.shard AND t.due_at <= p_now OFFSET 0)
     ORDER BY s.shard FOR NO KEY UPDATE OF s SKIP LOCKED);
   RETURN QUERY
     SELECT s.shard, s.epoch, s.batch + 1

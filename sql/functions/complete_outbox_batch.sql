@@ -91,8 +91,9 @@ BEGIN
     PERFORM outbox.admit_to_lane(p.participant_id, p.rail_type, p.sequence_id, p.tenant_id, p.sequence_id, p.next_attempt_at)
     FROM outbox.payment_outbox_pending AS p WHERE p.outbox_id = ANY (p_outbox_ids) AND p.solo AND p.turn_id IS NULL;
   END IF;
-  v_more := outbox.settle_lanes(v_turns);
+  -- A failure has a dead letter, which is due at once.
+  v_more := outbox.settle_lanes(v_turns) OR COALESCE('FAILED' = ANY (v_state), false);
   RETURN QUERY SELECT a.outbox_id, a.attempt_no, a.state, a.refusal, v_more FROM unnest(p_outbox_ids, v_nos, v_state, v_why) AS a (outbox_id, attempt_no, state, refusal);
 END
 $$;
-COMMENT ON FUNCTION outbox.complete_outbox_batch(text, uuid[], uuid[], outbox.outbox_attempt_state[], text[], text[], text[], text[], integer[], integer[], boolean[]) IS 'Records the outcomes of many rows in one transaction. A row that cannot be recorded is returned with the SQLSTATE of its refusal and never fails its neighbours. more: whether a claim would find something now that could not be claimed before.';
+COMMENT ON FUNCTION outbox.complete_outbox_batch(text, uuid[], uuid[], outbox.outbox_attempt_state[], text[], text[], text[], text[], integer[], integer[], boolean[]) IS 'Records the outcomes of many rows in one transaction. A row that cannot be recorded is returned with the SQLSTATE of its refusal and never fails its neighbours. more: whether a claim would find something now that could not be claimed before: in these lanes, in their shards, or a dead letter.';

@@ -40,6 +40,10 @@ BEGIN
            EXISTS (SELECT FROM outbox.payment_outbox_turns AS t WHERE t.rail_type = s.rail_type AND t.shard = s.shard AND t.batch IS NOT NULL),
            row_number() OVER (ORDER BY s.shard DESC) <= v_share.surplus, s.batch, v_look
     FROM outbox.payment_outbox_shards AS s WHERE s.rail_type = p_rail_type AND s.owner = p_worker_id;
+  IF NOT FOUND AND v_look IS NOT NULL THEN
+    -- Whoever has no shard is the first to wait for one.
+    RETURN QUERY SELECT NULL::smallint, NULL::bigint, NULL::boolean, NULL::boolean, NULL::boolean, NULL::bigint, v_look;
+  END IF;
 END
 $$;
-COMMENT ON FUNCTION outbox.lease_outbox_shards(text, text, integer) IS 'A worker says twice a second that it owns its shards, takes free ones up to its share and those that nobody else takes, learns which it is to give up to others, and when to look again if that is in less than a second.';
+COMMENT ON FUNCTION outbox.lease_outbox_shards(text, text, integer) IS 'A worker says twice a second that it owns its shards, takes free ones up to its share and those that nobody else takes, learns which it is to give up to others, and when to look again if that is in less than a second (in a row without a shard, if it has none).';

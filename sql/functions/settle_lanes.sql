@@ -31,17 +31,17 @@ BEGIN
       WHERE r.turn_id = t.turn_id AND r.lane_position <= t.last_position OFFSET 0)),
   ended AS (
     DELETE FROM outbox.payment_outbox_turns AS t WHERE t.turn_id = ANY (ARRAY(SELECT o.turn_id FROM over AS o))),
-  running AS (
-    SELECT o.* FROM over AS o WHERE o.runs),
   next AS (
     INSERT INTO outbox.payment_outbox_turns (lane_id, rail_type, tenant_id, shard, due_at, head_position)
     SELECT o.lane_id, o.rail_type, o.tenant_id, o.shard, GREATEST(o.next_attempt_at, v_now), o.lane_position
-    FROM running AS o WHERE o.lane_position IS NOT NULL)
-  SELECT array_agg(o.lane_id) FILTER (WHERE o.lane_position IS NULL), array_agg(o.head_position) FILTER (WHERE o.lane_position IS NULL),
-         array_agg(o.empty_looks) FILTER (WHERE o.lane_position IS NULL), bool_or(o.next_attempt_at <= v_now),
+    FROM over AS o WHERE o.runs AND o.lane_position IS NOT NULL)
+  SELECT array_agg(o.lane_id) FILTER (WHERE o.runs AND o.lane_position IS NULL),
+         array_agg(o.head_position) FILTER (WHERE o.runs AND o.lane_position IS NULL),
+         array_agg(o.empty_looks) FILTER (WHERE o.runs AND o.lane_position IS NULL),
+         bool_or(o.runs AND o.next_attempt_at <= v_now),
          array_agg(DISTINCT o.rail_type) FILTER (WHERE o.shard >= 0), array_agg(DISTINCT o.shard) FILTER (WHERE o.shard >= 0)
   INTO v_empty, v_heads, v_looks, v_more, v_rails, v_shards
-  FROM running AS o;
+  FROM over AS o;
 
   IF v_empty IS NOT NULL THEN
     PERFORM outbox.retire_lanes(v_empty, v_heads, v_looks);
@@ -49,7 +49,7 @@ BEGIN
   RETURN COALESCE(v_more, false) OR v_shards IS NOT NULL AND EXISTS (
     SELECT FROM unnest(v_rails) AS r (rail_type) CROSS JOIN unnest(v_shards) AS s (shard)
     WHERE EXISTS (SELECT FROM outbox.payment_outbox_turns AS t
-                  WHERE t.worker_id IS NULL AND t.rail_type = r.rail_type AND t.shard = s.shard AND t.due_at <= v_now));
+                  WHERE t.worker_id IS NULL AND t.rail_type = r.rail_type AND t.shard = s.shard AND t.due_at <= v_now OFFSET 0));
 END
 $$;
 COMMENT ON FUNCTION outbox.settle_lanes(bigint[]) IS 'Says when lanes are next due after their lease has ended, and retires the empty ones. Says whether a claim would find more now, in these lanes or their shards.';

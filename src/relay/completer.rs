@@ -103,11 +103,12 @@ impl Completer {
                 self.find_out(refused.map(|(entry, _)| entry));
                 let busy =
                     |(entry, recorded): (Entry, Recorded)| recorded.is_busy().then_some(entry);
-                let buries = recorded.iter().any(|told| told.state.as_deref() == Some("FAILED"));
+                let lost = recorded.iter().any(Recorded::is_refused);
                 let busy = entries.into_iter().zip(recorded).filter_map(busy).collect();
-                // The lanes are free and may have more rows. So are their shards, as far as the claim loop knows: it may
-                // have been told of a row meanwhile, and have found the shard taken.
-                if more || buries || self.wake.heard() != heard {
+                // What our claims could not find before, now that these rows are done; and what we may have been told of
+                // while their shard still seemed to be taken. Of a call whose answer got lost nobody knows.
+                let told = self.wake.is_told() && self.wake.heard() == heard;
+                if more || lost || !told || self.routes.iter().any(|route| route.is_open_again()) {
                     self.wake.now();
                 }
                 busy

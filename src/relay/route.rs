@@ -44,6 +44,8 @@ pub(super) struct Route {
     pub(super) claiming: tokio::sync::Mutex<()>,
     /// Whether the last claim brought all that it asked for.
     deep: AtomicBool,
+    /// Whether nothing was claimed at the last look, because its destination was down.
+    shut: AtomicBool,
     breakers: Mutex<HashMap<Arc<str>, Arc<Breaker>>>,
 }
 
@@ -62,6 +64,7 @@ impl Route {
             leaving: Mutex::default(),
             claiming: tokio::sync::Mutex::default(),
             deep: AtomicBool::new(false),
+            shut: AtomicBool::new(false),
             breakers: Mutex::new(HashMap::new()),
         }
     }
@@ -168,6 +171,11 @@ impl Route {
         self.open_breakers() > 0 || self.abstains()
     }
 
+    /// Whether its destination is back since nothing was claimed for it. Says so once.
+    pub(super) fn is_open_again(&self) -> bool {
+        self.shut.load(Relaxed) && !self.is_down() && self.shut.swap(false, Relaxed)
+    }
+
     /// Whether it leaves its shards to other workers.
     pub(super) fn abstains(&self) -> bool {
         self.rail.sharded().is_some_and(Sharded::abstains)
@@ -185,6 +193,7 @@ impl Route {
         if let Some(destination) = self.rail.only_destination() {
             let breaker = self.breaker(&destination);
             let wait = breaker.closed_for();
+            self.shut.store(!wait.is_zero(), Relaxed);
             if !wait.is_zero() {
                 return Err(wait);
             }

@@ -1,6 +1,6 @@
 //! Keeps the shards of a rail that delivers in batches.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -68,7 +68,7 @@ impl Shards {
             runtime: Handle::current(),
         }));
         let seconds = i32::try_from(self.lease.as_secs()).unwrap_or(i32::MAX);
-        let (mut stranded, mut owned) = (HashSet::new(), Vec::new());
+        let (mut stranded, mut owned) = (HashMap::new(), Vec::new());
         let mut pause = Duration::ZERO;
         while !is_over(&mut stop, pause).await {
             pause = EVERY;
@@ -107,7 +107,7 @@ impl Shards {
         &self,
         sharded: &dyn Sharded,
         leased: &[LeasedShard],
-        stranded: &mut HashSet<(Tenure, i64)>,
+        stranded: &mut HashMap<(Tenure, i64), Instant>,
     ) {
         let tenures: Vec<Tenure> = leased.iter().map(|shard| shard.tenure).collect();
         sharded.own(&tenures);
@@ -117,11 +117,13 @@ impl Shards {
         for shard in leased.iter().filter(|shard| self.is_idle(shard.tenure)) {
             let known = free.iter().find(|free| free.tenure == shard.tenure);
             if known.is_some_and(|known| is_otherwise(shard, known)) {
-                // Seen twice, because a claim may be on its way to us.
-                if before.contains(&(shard.tenure, shard.batch)) {
+                // Only if that lasts, because a claim may be on its way to us.
+                let seen = (shard.tenure, shard.batch);
+                let since = before.get(&seen).copied().unwrap_or_else(Instant::now);
+                if since.elapsed() >= EVERY {
                     sharded.recover(shard.tenure);
                 } else {
-                    stranded.insert((shard.tenure, shard.batch));
+                    stranded.insert(seen, since);
                 }
             }
         }

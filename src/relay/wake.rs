@@ -27,6 +27,8 @@ pub(super) struct Wake {
     woken: Notify,
     /// How often somebody has told us of new work.
     heard: AtomicU64,
+    /// Whether somebody has, on the connection that we have now: notifications may be switched off.
+    told: AtomicBool,
     /// When rows that we gave back or have to try again are due, in [`TICK`]s. Bounded, because
     /// delays are: an hour at most.
     times: Mutex<BTreeSet<u64>>,
@@ -42,6 +44,7 @@ impl Wake {
         Self {
             woken: Notify::new(),
             heard: AtomicU64::new(0),
+            told: AtomicBool::new(false),
             times: Mutex::new(BTreeSet::new()),
             base: Instant::now(),
             asleep: watch::Sender::new(false),
@@ -117,6 +120,11 @@ impl Wake {
         true
     }
 
+    /// Whether we can rely on being told of new work.
+    pub(super) fn is_told(&self) -> bool {
+        self.is_wakeable() && self.told.load(Ordering::Relaxed)
+    }
+
     /// Whether everybody who commits new work from now on wakes us.
     pub(super) fn is_wakeable(&self) -> bool {
         self.wakeable.load(Ordering::Relaxed)
@@ -141,8 +149,10 @@ pub(super) async fn hear(url: Secret, wake: Arc<Wake>) {
                 wake.hear();
                 while ear.hear().await.is_ok() {
                     metrics::notified();
+                    wake.told.store(true, Ordering::Relaxed);
                     wake.hear();
                 }
+                wake.told.store(false, Ordering::Relaxed);
                 tracing::warn!(
                     "lost the connection that hears of new work; polling until it is back"
                 );

@@ -100,8 +100,10 @@ impl WorkerStore {
                 batch: row.try_get(5)?,
             })
         };
-        let shards = rows.iter().map(leased).collect::<Result<_, StoreError>>()?;
         let ms: Option<i32> = rows.first().map_or(Ok(None), |row| row.try_get(6))?;
+        // Who owns none may be told of a look all the same.
+        let owned = |row: &&Row| !matches!(row.try_get::<_, Option<i16>>(0), Ok(None));
+        let shards = rows.iter().filter(owned).map(leased).collect::<Result<_, StoreError>>()?;
         let look_again = ms.and_then(|ms| u64::try_from(ms).ok()).map(Duration::from_millis);
         Ok(LeasedShards { shards, look_again })
     }

@@ -88,3 +88,39 @@ async fn who_shares_a_rail_is_told_when_the_lease_of_another_ends() {
     let taken = "SELECT count(*) FROM outbox.payment_outbox_shards WHERE owner = 'w2'";
     assert_eq!(count(&client, taken).await, 2);
 }
+
+#[tokio::test]
+async fn who_has_no_shard_is_told_too() {
+    let database = Database::new().await;
+    let client = shards::owned(&database).await;
+    let soon = "UPDATE outbox.payment_outbox_shards SET lease_expires_at = clock_timestamp() + interval '900 ms'";
+    run(&client, soon).await;
+    assert!(look_again(&client).await.is_some_and(|ms| (1..=900).contains(&ms)));
+    let owned = "SELECT count(shard) FROM outbox.lease_outbox_shards('w2', 'eos', 60)";
+    assert_eq!(count(&client, owned).await, 0);
+}
+
+#[tokio::test]
+async fn a_failure_has_a_dead_letter_which_is_more() {
+    let database = Database::new().await;
+    let client = database.connect().await;
+    enqueue(&client, "alice", "kafka").await;
+    let (ids, tokens): (Vec<Uuid>, Vec<Uuid>) = claimed(&client).await.into_iter().unzip();
+    let fail = "SELECT more FROM outbox.complete_outbox_batch('w', $1, $2, '{FAILED}')";
+    let row = client.query_one(fail, &[&ids, &tokens]).await.unwrap();
+    assert!(row.get::<_, bool>(0));
+}
+
+#[tokio::test]
+async fn a_shard_has_more_also_when_the_lane_of_its_batch_is_paused() {
+    let database = Database::new().await;
+    let client = shards::owned(&database).await;
+    let batch = shards::claim(&client, "w1", 0, 1).await;
+    let pause = "SELECT outbox.pause_outbox_lane(l.participant_id, 'eos', 'ops', 'why') \
+        FROM (SELECT DISTINCT participant_id FROM outbox.payment_outbox_pending WHERE batch IS NOT NULL) AS l";
+    run(&client, pause).await;
+    let others = "SELECT count((outbox.enqueue_payment_outbox(gen_random_uuid()::text, 'other' || g, 'k', 'eos', '{}')).outbox_id) \
+        FROM generate_series(1, 20) AS g";
+    run(&client, others).await;
+    assert!(more(&client, "w1", &batch).await);
+}

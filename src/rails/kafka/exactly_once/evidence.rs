@@ -93,7 +93,8 @@ impl<'a> Reader<'a> {
         topics.extend(self.shared.settings.topics.only().map(|topic| topic.to_string()));
         let (register, own) = (&self.shared.register_topic, i32::from(self.shard));
         topics.remove(register);
-        let ends = ends_of(&self.shared.bounds_of(register, std::iter::once(own))?);
+        let (_, end) = self.shared.bounds_of(register, own)?;
+        let ends = BTreeMap::from([(own, end)]);
         self.shared.reach.learn(register, &ends);
         let mut places = Places::from([(register.clone(), ends)]);
         for topic in topics {
@@ -111,8 +112,7 @@ impl<'a> Reader<'a> {
 
     fn register(&self, stand: &Stand) -> Result<Told, Blind> {
         let (topic, partition) = (&self.shared.register_topic, i32::from(self.shard));
-        let bounds = self.shared.bounds_of(topic, std::iter::once(partition))?;
-        let (low, high) = bounds.get(&partition).copied().unwrap_or_default();
+        let (low, high) = self.shared.bounds_of(topic, partition)?;
         let known = stand.places.get(topic).and_then(|places| places.get(&partition)).copied();
         let mut look = FIRST_LOOK;
         loop {

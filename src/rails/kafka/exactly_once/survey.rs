@@ -102,22 +102,46 @@ impl Shared {
 
     /// Of each partition of a topic; nothing if there is no such topic.
     pub(super) fn bounds(&self, topic: &str) -> Result<Option<Bounds>, Code> {
-        let count = match self.partitions(self.surveyor()?.client(), topic) {
-            Err(Code::UnknownTopicOrPartition | Code::UnknownTopic) => return Ok(None),
-            count => i32::try_from(count?).unwrap_or(i32::MAX),
-        };
-        self.bounds_of(topic, 0..count).map(Some)
+        self.ask(|surveyor| match self.partitions(surveyor.client(), topic) {
+            Err(Code::UnknownTopicOrPartition | Code::UnknownTopic) => Ok(None),
+            count => {
+                let all = 0..i32::try_from(count?).unwrap_or(i32::MAX);
+                self.survey(surveyor, topic, all).map(Some)
+            }
+        })
     }
 
-    /// Of these partitions of a topic that is there.
-    pub(super) fn bounds_of(
+    /// Of one partition of a topic that is there.
+    pub(super) fn bounds_of(&self, topic: &str, partition: i32) -> Result<(i64, i64), Code> {
+        self.ask(|surveyor| {
+            // Its leader may be another one by now.
+            self.partitions(surveyor.client(), topic).map_err(known)?;
+            let bounds = self.survey(surveyor, topic, std::iter::once(partition))?;
+            bounds.get(&partition).copied().ok_or(Code::LeaderNotAvailable)
+        })
+    }
+
+    /// Whoever got no answer is not asked again: it may know of leaders that are none any more.
+    fn ask<T>(
         &self,
+        question: impl FnOnce(&BaseConsumer<Log>) -> Result<T, Code>,
+    ) -> Result<T, Code> {
+        let answer = question(&*self.surveyor()?);
+        if answer.is_err() {
+            *self.surveyor.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        }
+        answer
+    }
+
+    fn survey(
+        &self,
+        surveyor: &BaseConsumer<Log>,
         topic: &str,
         partitions: impl Iterator<Item = i32> + Clone,
     ) -> Result<Bounds, Code> {
-        let (surveyor, timeout) = (self.surveyor()?, self.settings.question_timeout());
-        let firsts = offsets(&surveyor, topic, partitions.clone(), FIRST, timeout)?;
-        let mut ends = ends(&surveyor, topic, partitions, timeout)?;
+        let timeout = self.settings.question_timeout();
+        let firsts = offsets(surveyor, topic, partitions.clone(), FIRST, timeout)?;
+        let mut ends = ends(surveyor, topic, partitions, timeout)?;
         let bounds = firsts.into_iter().map(|(partition, first)| {
             let end = ends.remove(&partition).ok_or(Code::LeaderNotAvailable)?;
             Ok((partition, (first, end)))
