@@ -105,10 +105,7 @@ impl Completer {
                     |(entry, recorded): (Entry, Recorded)| recorded.is_busy().then_some(entry);
                 let lost = recorded.iter().any(Recorded::is_refused);
                 let busy = entries.into_iter().zip(recorded).filter_map(busy).collect();
-                // What our claims could not find before, now that these rows are done; and what we may have been told of
-                // while their shard still seemed to be taken. Of a call whose answer got lost nobody knows.
-                let told = self.wake.is_told() && self.wake.heard() == heard;
-                if more || lost || !told || self.routes.iter().any(|route| route.is_open_again()) {
+                if more || lost || self.may_have_missed(heard) {
                     self.wake.now();
                 }
                 busy
@@ -136,6 +133,15 @@ impl Completer {
                 Vec::new()
             }
         }
+    }
+
+    /// Whether a claim may find something, of which the database has said nothing with the outcomes: nobody tells us of
+    /// new work, or somebody did while the shard of these rows still seemed to be taken, or a destination is back. (Of a
+    /// call whose answer got lost nobody knows, either.)
+    fn may_have_missed(&self, heard: u64) -> bool {
+        !self.wake.is_told()
+            || self.wake.heard() != heard
+            || self.routes.iter().any(|route| route.is_open_again())
     }
 
     /// A batch of which the database does not take an outcome may be one that it has forgotten. Called

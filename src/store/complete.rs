@@ -108,13 +108,13 @@ impl WorkerStore {
                     (&column.of(|row| row.outbox_id), Type::UUID_ARRAY),
                     (&column.of(|row| row.lease_token), Type::UUID_ARRAY),
                     (&column.of(|row| row.state), Type::TEXT_ARRAY),
-                    (&column.of(|row| row.rail_reference.as_deref()), Type::TEXT_ARRAY),
-                    (&column.of(|row| row.rail_code.as_deref()), Type::TEXT_ARRAY),
-                    (&column.of(|row| row.error_code.as_deref()), Type::TEXT_ARRAY),
-                    (&column.of(|row| row.error_message.as_deref()), Type::TEXT_ARRAY),
+                    (&column.known(|row| row.rail_reference.as_deref()), Type::TEXT_ARRAY),
+                    (&column.known(|row| row.rail_code.as_deref()), Type::TEXT_ARRAY),
+                    (&column.known(|row| row.error_code.as_deref()), Type::TEXT_ARRAY),
+                    (&column.known(|row| row.error_message.as_deref()), Type::TEXT_ARRAY),
                     (&column.of(|row| row.latency_ms), Type::INT4_ARRAY),
-                    (&column.of(|row| row.retry_delay_seconds), Type::INT4_ARRAY),
-                    (&column.of(|row| row.counted), Type::BOOL_ARRAY),
+                    (&column.known(|row| row.retry_delay_seconds), Type::INT4_ARRAY),
+                    (&column.known(|row| (!row.counted).then_some(false)), Type::BOOL_ARRAY),
                 ],
             )
             .await?;
@@ -196,6 +196,12 @@ fn asked<'a>(
 struct Columns<'a>(&'a [&'a OutcomeRow]);
 
 impl<'a> Columns<'a> {
+    /// Nothing at all where no row has it: the server need not take it apart.
+    fn known<T>(&self, read: impl Fn(&'a OutcomeRow) -> Option<T>) -> Option<Vec<Option<T>>> {
+        let column = self.of(read);
+        column.iter().any(Option::is_some).then_some(column)
+    }
+
     fn of<T>(&self, read: impl Fn(&'a OutcomeRow) -> T) -> Vec<T> {
         self.0.iter().copied().map(read).collect()
     }

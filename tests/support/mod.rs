@@ -26,7 +26,7 @@ pub(crate) use command::trestle;
 pub(crate) use database::Database;
 pub(crate) use own_servers::{OwnKafka, OwnPostgres};
 pub(crate) use pooler::Pooler;
-pub(crate) use postman::Postman;
+pub(crate) use postman::{Postman, When};
 pub(crate) use secured_kafka::{Access, PASSWORD, PAUPER, SecuredKafka, USER};
 pub(crate) use secured_postgres::{CERTIFIED, LentPostgres};
 pub(crate) use topic::{Record, Topic};

@@ -13,6 +13,15 @@ const END_TXN: i16 = 26;
 /// How long the broker gets to write the marks of a transaction into its partitions.
 const TO_WRITE_MARKS: Duration = Duration::from_millis(50);
 
+/// When a late commit arrives.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum When {
+    /// Before the broker has any row of the next transaction.
+    BeforeRows,
+    /// When it has taken the first of them, and whatever has come with them.
+    AmongRows,
+}
+
 /// For bridges with one shard: it takes the requests of all producers for those of one.
 pub(crate) struct Postman {
     address: String,
@@ -21,10 +30,11 @@ pub(crate) struct Postman {
 
 struct State {
     broker: String,
-    /// The topic of the rows.
+    /// The topic of the rows, as a request names it: other names begin like it.
     topic: Vec<u8>,
     /// So many commits are still to be delivered late.
     late_commits: usize,
+    when: When,
     commit: Commit,
     /// How many were.
     delivered_late: usize,
@@ -38,9 +48,14 @@ enum Commit {
     None,
     /// Kept back: its connection was cut, so that the client sends it again.
     Kept(Vec<u8>),
-    /// The client's second one got through; and whether a request with rows has followed it.
-    Succeeded(Vec<u8>, bool),
+    /// The client's second one got through.
+    Succeeded(Vec<u8>),
+    /// And this request with rows has followed it.
+    Followed(Vec<u8>, Letter),
 }
+
+/// A request, as its answer names it: by its connection, and its number there.
+type Letter = (u16, [u8; 4]);
 
 impl Postman {
     /// Between a bridge and the broker to which it brings rows, in this topic.
@@ -54,8 +69,9 @@ impl Postman {
         let address = format!("{host}:{own_port}");
         let state = Arc::new(Mutex::new(State {
             broker: broker.clone(),
-            topic: topic.as_bytes().to_vec(),
+            topic: compact(topic),
             late_commits: 0,
+            when: When::AmongRows,
             commit: Commit::None,
             delivered_late: 0,
             keeps_records: false,
@@ -74,9 +90,10 @@ impl Postman {
         &self.address
     }
 
-    /// The next commits arrive a second time, in the middle of the transaction after theirs.
-    pub(crate) fn deliver_commits_late(&self, count: usize) {
-        self.state.lock().unwrap().late_commits = count;
+    /// The next commits arrive a second time, in the transaction after theirs.
+    pub(crate) fn deliver_commits_late(&self, count: usize, when: When) {
+        let mut state = self.state.lock().unwrap();
+        (state.late_commits, state.when) = (count, when);
     }
 
     pub(crate) fn delivered_late(&self) -> usize {
@@ -117,9 +134,11 @@ fn accept(client: TcpStream, names: &Names, state: &Arc<Mutex<State>>) {
     }
     let (mut to_client, mut from_server) =
         (client.try_clone().unwrap(), server.try_clone().unwrap());
-    let names = names.clone();
+    let (names, answers) = (names.clone(), Arc::clone(state));
+    let connection = server.local_addr().unwrap().port();
     thread::spawn(move || {
         while let Some(mut answer) = frame(&mut from_server) {
+            answers.lock().unwrap().see_answer((connection, number(&answer[4..])));
             names.replace(&mut answer);
             if to_client.write_all(&answer).is_err() {
                 break;
@@ -131,7 +150,7 @@ fn accept(client: TcpStream, names: &Names, state: &Arc<Mutex<State>>) {
     thread::spawn(move || {
         let (mut from_client, mut to_server) = (client, server);
         while let Some(request) = frame(&mut from_client) {
-            let passes = state.lock().unwrap().pass(&request);
+            let passes = state.lock().unwrap().pass(&request, connection);
             if !passes || to_server.write_all(&request).is_err() {
                 break;
             }
@@ -143,15 +162,15 @@ fn accept(client: TcpStream, names: &Names, state: &Arc<Mutex<State>>) {
 
 impl State {
     /// Whether a request goes on to the broker. Otherwise its connection is cut.
-    fn pass(&mut self, request: &[u8]) -> bool {
+    fn pass(&mut self, request: &[u8], connection: u16) -> bool {
         match i16::from_be_bytes([request[4], request[5]]) {
             END_TXN => self.pass_commit(request),
             PRODUCE if self.keeps_records && self.has_rows(request) => {
                 self.kept.push(request.to_vec());
                 false
             }
-            PRODUCE => {
-                self.see_records(request);
+            PRODUCE if self.has_rows(request) => {
+                self.see_rows((connection, number(&request[8..])));
                 true
             }
             _ => true,
@@ -166,7 +185,7 @@ impl State {
                 false
             }
             Commit::Kept(kept) => {
-                self.commit = Commit::Succeeded(kept, false);
+                self.commit = Commit::Succeeded(kept);
                 true
             }
             other => {
@@ -181,20 +200,40 @@ impl State {
         request.windows(self.topic.len()).any(|bytes| bytes == self.topic)
     }
 
-    /// When the next transaction has rows, the late commit arrives before whatever comes behind them.
-    fn see_records(&mut self, request: &[u8]) {
-        let has_rows = self.has_rows(request);
-        match &mut self.commit {
-            Commit::Succeeded(kept, true) => {
-                deliver(&self.broker, kept);
-                thread::sleep(TO_WRITE_MARKS);
-                self.delivered_late += 1;
-                self.commit = Commit::None;
-            }
-            Commit::Succeeded(_, follows) => *follows = has_rows,
-            _ => {}
-        }
+    /// Rows of the next transaction are about to go on to the broker.
+    fn see_rows(&mut self, rows: Letter) {
+        self.commit = match std::mem::replace(&mut self.commit, Commit::None) {
+            Commit::Succeeded(kept) if self.when == When::BeforeRows => self.deliver_late(&kept),
+            Commit::Succeeded(kept) => Commit::Followed(kept, rows),
+            other => other,
+        };
     }
+
+    /// The broker has taken them, and their sender does not know it yet.
+    fn see_answer(&mut self, answered: Letter) {
+        self.commit = match std::mem::replace(&mut self.commit, Commit::None) {
+            Commit::Followed(kept, rows) if rows == answered => self.deliver_late(&kept),
+            other => other,
+        };
+    }
+
+    fn deliver_late(&mut self, commit: &[u8]) -> Commit {
+        deliver(&self.broker, commit);
+        thread::sleep(TO_WRITE_MARKS);
+        self.delivered_late += 1;
+        Commit::None
+    }
+}
+
+/// A short text in the protocol's present versions: its length and one, in a byte, and then itself.
+fn compact(text: &str) -> Vec<u8> {
+    let length = u8::try_from(text.len() + 1).ok().filter(|length| *length < 128);
+    [&[length.expect("a short name")], text.as_bytes()].concat()
+}
+
+/// The number of a request, which its answer repeats.
+fn number(bytes: &[u8]) -> [u8; 4] {
+    [bytes[0], bytes[1], bytes[2], bytes[3]]
 }
 
 /// A request or an answer, with its length before it.

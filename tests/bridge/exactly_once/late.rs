@@ -7,7 +7,7 @@ use super::rounds;
 use super::scene::Scene;
 use crate::process::Bridge;
 use crate::rows::{all_done, enqueue, wait_for};
-use crate::support::Postman;
+use crate::support::{Postman, When};
 
 const READY: &str = "the shard is ready";
 
@@ -18,12 +18,12 @@ async fn one_shard() -> (Scene, Postman) {
     (scene, postman)
 }
 
-async fn late_commits(commits: usize, without: &str) -> (Scene, Postman, Bridge) {
+async fn late_commits(commits: usize, when: When, without: &str) -> (Scene, Postman, Bridge) {
     let (scene, postman) = one_shard().await;
     let setup = scene.setup.clone().env("KAFKA_BROKERS", postman.address());
     let worker = setup.env("TRESTLE_WITHOUT", without).run();
     worker.logged(READY).await;
-    postman.deliver_commits_late(commits);
+    postman.deliver_commits_late(commits, when);
     let client = scene.database.connect().await;
     // One batch after the other, so that each late commit finds a transaction to end.
     while postman.delivered_late() < commits {
@@ -43,7 +43,7 @@ fn a_commit_that_arrives_late_ends_half_of_the_next_transaction_and_no_row_twice
     const COMMITS_IN_A_SCENE: usize = 50;
     let (began, commits) = (Instant::now(), 5.max(rounds()));
     let some = |commits| async move {
-        let (scene, _postman, _worker) = late_commits(commits, "").await;
+        let (scene, _postman, _worker) = late_commits(commits, When::AmongRows, "").await;
         scene.is_exact(scene.enqueued().await).await;
         let recovered = scene.recovered().await;
         assert!(recovered.contains_key("RECOVERED_FROM_TAIL"), "{recovered:?}");
@@ -54,7 +54,7 @@ fn a_commit_that_arrives_late_ends_half_of_the_next_transaction_and_no_row_twice
 
 #[tokio::test]
 async fn without_the_tail_a_late_commit_makes_duplicates() {
-    let (scene, _postman, _worker) = late_commits(3, "tail").await;
+    let (scene, _postman, _worker) = late_commits(3, When::AmongRows, "tail").await;
     let records = scene.topic.consume_committed().await;
     let rows = scene.enqueued().await;
     assert!(records.len() > rows, "{} records of {rows} rows", records.len());
@@ -62,7 +62,7 @@ async fn without_the_tail_a_late_commit_makes_duplicates() {
 
 #[tokio::test]
 async fn with_the_register_first_a_late_commit_says_that_rows_are_there_which_are_not() {
-    let (scene, _postman, worker) = late_commits(1, "register_order").await;
+    let (scene, _postman, worker) = late_commits(1, When::BeforeRows, "register_order").await;
     worker.logged("but the topics have 0 of them").await;
     wait_for(
         &scene.database,
