@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a benchmark that panics has failed")]
 
 mod cases;
+#[allow(dead_code, reason = "the benchmark of the bridge uses the rest")]
 mod database;
 mod drain;
 mod enqueue;
