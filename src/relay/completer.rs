@@ -103,6 +103,7 @@ impl Completer {
                 self.find_out(refused.map(|(entry, _)| entry));
                 let busy =
                     |(entry, recorded): (Entry, Recorded)| recorded.is_busy().then_some(entry);
+                // The answer of an earlier call may have got lost, and what it said of more.
                 let lost = recorded.iter().any(Recorded::is_refused);
                 let busy = entries.into_iter().zip(recorded).filter_map(busy).collect();
                 if more || lost || self.may_have_missed(heard) {
@@ -136,8 +137,7 @@ impl Completer {
     }
 
     /// Whether a claim may find something, of which the database has said nothing with the outcomes: nobody tells us of
-    /// new work, or somebody did while the shard of these rows still seemed to be taken, or a destination is back. (Of a
-    /// call whose answer got lost nobody knows, either.)
+    /// new work, or somebody did while the shard of these rows still seemed to be taken, or a destination is back.
     fn may_have_missed(&self, heard: u64) -> bool {
         !self.wake.is_told()
             || self.wake.heard() != heard
