@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
@@ -95,15 +96,18 @@ impl Setup {
 pub(crate) struct Bridge {
     child: Child,
     log: Arc<Mutex<Vec<String>>>,
+    readers: [JoinHandle<()>; 2],
     _folder: TempDir,
 }
 
 impl Bridge {
     fn watch(mut child: Child, folder: TempDir) -> Self {
         let log = Arc::new(Mutex::new(Vec::new()));
-        keep(child.stdout.take().expect("its stdout"), Arc::clone(&log));
-        keep(child.stderr.take().expect("its stderr"), Arc::clone(&log));
-        Self { child, log, _folder: folder }
+        let readers = [
+            keep(child.stdout.take().expect("its stdout"), Arc::clone(&log)),
+            keep(child.stderr.take().expect("its stderr"), Arc::clone(&log)),
+        ];
+        Self { child, log, readers, _folder: folder }
     }
 
     /// Everything that it has written, to stderr or elsewhere.
@@ -132,11 +136,14 @@ impl Bridge {
         self.child.try_wait().expect("its status").is_some()
     }
 
-    /// Waits until it has ended.
+    /// Waits until it has ended, and its last words have been read.
     pub(crate) async fn ended(&mut self) -> ExitStatus {
         let until = Instant::now() + PATIENCE;
         loop {
-            if let Some(status) = self.child.try_wait().expect("its status") {
+            let status = self.child.try_wait().expect("its status");
+            if let Some(status) =
+                status.filter(|_| self.readers.iter().all(JoinHandle::is_finished))
+            {
                 return status;
             }
             assert!(Instant::now() < until, "it does not end:\n{}", self.log());
@@ -173,12 +180,12 @@ impl Bridge {
 }
 
 /// Remembers every line that comes out of this.
-fn keep(output: impl Read + Send + 'static, log: Arc<Mutex<Vec<String>>>) {
+fn keep(output: impl Read + Send + 'static, log: Arc<Mutex<Vec<String>>>) -> JoinHandle<()> {
     std::thread::spawn(move || {
         for line in BufReader::new(output).lines().map_while(Result::ok) {
             log.lock().unwrap().push(line);
         }
-    });
+    })
 }
 
 impl Drop for Bridge {
