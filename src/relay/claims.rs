@@ -193,7 +193,6 @@ impl Claims {
     /// Gives the rows of a claim for `room` of them to the rail.
     async fn hand_out(&self, route: &Route, rows: Vec<Row>, room: usize, terms: Terms) -> Claimed {
         let (count, more) = (rows.len(), rows.len() == room);
-        route.set_deep(more);
         self.deliver(route, rows, terms).await;
         Claimed::Rows { count, more }
     }

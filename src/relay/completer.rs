@@ -1,4 +1,5 @@
-//! Writes outcomes down in batches, in the order of each lane.
+//! Writes outcomes down in batches, in the order of each lane. One call after the other: two at once would be
+//! smaller, and cost the database more for each row.
 //!
 //! What happens if the process dies here: before the call, the leases expire and the rows are sent
 //! again (the one duplicate window); during it, the database has all of the batch or nothing; after
@@ -9,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
-use tokio::task::JoinSet;
+use tokio::task::JoinHandle;
 use uuid::Uuid;
 
 use super::ledger::{self, Entry};
@@ -21,8 +22,6 @@ use crate::delivery::{Settled, Settlement, Taken};
 use crate::failpoint::{failpoint, failpoint_soon};
 use crate::store::{Completed, OutcomeRow, Recorded, StoreError, WorkerStore, whole_seconds};
 
-/// Enough for a database with a few cores.
-const WRITERS: usize = 2;
 /// At most so many new outcomes in one call.
 const BATCH: usize = 1_000;
 /// With those that wait for their lanes the database takes at most so many.
@@ -35,7 +34,6 @@ const BUSY_PAUSE: Duration = Duration::from_millis(250);
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
-/// What the writers share.
 pub(super) struct Completer {
     pub(super) store: WorkerStore,
     pub(super) worker_id: Arc<str>,
@@ -48,16 +46,14 @@ pub(super) struct Completer {
 }
 
 impl Completer {
-    /// Starts the writers, and returns the way to each. They end when every lane is gone and everything is written.
-    pub(super) fn start(self: Arc<Self>) -> (Vec<mpsc::UnboundedSender<Settled>>, JoinSet<()>) {
+    /// Starts to write, and returns the way to it. It ends when every lane is gone and everything is written.
+    pub(super) fn start(self) -> (mpsc::UnboundedSender<Settled>, JoinHandle<()>) {
         // Unbounded, but never longer than there are rows under way.
-        let (queues, receivers): (Vec<_>, Vec<_>) =
-            (0..WRITERS).map(|_| mpsc::unbounded_channel()).unzip();
-        let write = |queue| Arc::clone(&self).write(queue);
-        (queues, receivers.into_iter().map(write).collect())
+        let (settled, queue) = mpsc::unbounded_channel();
+        (settled, tokio::spawn(self.write(queue)))
     }
 
-    async fn write(self: Arc<Self>, mut queue: mpsc::UnboundedReceiver<Settled>) {
+    async fn write(self, mut queue: mpsc::UnboundedReceiver<Settled>) {
         let mut items = Vec::with_capacity(BATCH);
         // What somebody else's lock on its lane kept from being written stays in front of what is new.
         let mut batch = Batch::default();
@@ -180,7 +176,7 @@ impl Completer {
                 (None, refusal) => {
                     let code = refusal.as_deref().unwrap_or("unknown");
                     metrics::concurrency_event(code);
-                    tracing::info!(outbox_id = %recorded.outbox_id, code, "CONCURRENCY_EVENT: {}", meaning(code));
+                    tracing::info!(outbox_id = %entry.row.outbox_id, code, "CONCURRENCY_EVENT: {}", meaning(code));
                 }
             }
         }

@@ -1,6 +1,5 @@
 //! From claimed rows to lanes in the hands of their rail.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -8,14 +7,14 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
 use super::route::Route;
-use crate::delivery::{Batch, Lane, LaneTerms, Lease, Outcome, Permit, Row, Settled, Settlement};
+use crate::delivery::{Lane, LaneTerms, Lease, Outcome, Permit, Row, Settled, Settlement};
 use crate::failpoint::failpoint;
 
 /// Hands lanes to their rails, and remembers those under way.
 pub(super) struct Dispatcher {
     pub(super) stopping: Arc<AtomicBool>,
-    /// To whoever writes outcomes down, one or more.
-    writers: Vec<mpsc::UnboundedSender<Settled>>,
+    /// To whoever writes outcomes down.
+    settled: mpsc::UnboundedSender<Settled>,
     under_way: Mutex<Vec<Weak<Lane>>>,
     traced: bool,
 }
@@ -29,10 +28,10 @@ pub(super) struct Terms {
 
 impl Dispatcher {
     /// `traced`: spans are made of what is delivered.
-    pub(super) fn new(writers: Vec<mpsc::UnboundedSender<Settled>>, traced: bool) -> Self {
+    pub(super) fn new(settled: mpsc::UnboundedSender<Settled>, traced: bool) -> Self {
         Self {
             stopping: Arc::new(AtomicBool::new(false)),
-            writers,
+            settled,
             under_way: Mutex::new(Vec::new()),
             traced,
         }
@@ -67,7 +66,7 @@ impl Dispatcher {
     pub(super) fn give_back(&self, route: &Route, rows: Vec<Row>, delay: Duration) {
         for row in rows {
             // Nobody listens only when the process is being torn down: the lease then expires.
-            let _ = self.writer(route, &row.participant_id, row.batch).send(Settled {
+            let _ = self.settled.send(Settled {
                 outbox_id: row.outbox_id,
                 lease_token: row.lease_token,
                 rail: Arc::clone(&route.name),
@@ -101,30 +100,10 @@ impl Dispatcher {
         failpoint("handed_over");
     }
 
-    /// Lanes are independent, so two batches of outcomes can be written at once; those of one lane never are. It is
-    /// not claimed again before its outcomes are written, so another writer may have it the next time. Little work is
-    /// left to one of them: a call costs much, whatever is in it. A batch is written as a whole: its shard is locked
-    /// once.
-    fn writer(
-        &self,
-        route: &Route,
-        lane: &str,
-        batch: Option<Batch>,
-    ) -> &mpsc::UnboundedSender<Settled> {
-        let mut hasher = DefaultHasher::new();
-        match batch {
-            _ if !route.is_deep() => return &self.writers[0],
-            Some(batch) => batch.shard.hash(&mut hasher),
-            None => lane.hash(&mut hasher),
-        }
-        let count = self.writers.len() as u64;
-        &self.writers[usize::try_from(hasher.finish() % count).unwrap_or(0)]
-    }
-
     fn lane(&self, route: &Route, rows: Vec<Row>, permit: Permit, terms: Terms) -> Lane {
         let (key, batch) = (key(&rows), rows.first().and_then(|row| row.batch));
         let lane_terms = LaneTerms {
-            settled: self.writer(route, &key, batch).clone(),
+            settled: self.settled.clone(),
             rail: Arc::clone(&route.name),
             key,
             ordered: route.ordered,

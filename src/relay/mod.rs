@@ -95,7 +95,7 @@ pub fn check(config: &Config) -> Result<(), ConfigError> {
 /// One worker.
 pub struct Relay {
     claims: Arc<Claims>,
-    writing: JoinSet<()>,
+    writing: JoinHandle<()>,
     background: JoinSet<()>,
     shards: Sharding,
     keeping: Keeping,
@@ -118,16 +118,16 @@ impl Relay {
 
         let traced = spans.is_some();
         let wake = Arc::new(Wake::new(Arc::clone(&health)));
-        let completer = Arc::new(Completer {
+        let completer = Completer {
             store: store.clone(),
             worker_id: Arc::clone(&worker_id),
             patience: config.relay.lease() * LEASES_OF_PATIENCE,
             routes: routes.clone(),
             wake: Arc::clone(&wake),
             spans,
-        });
-        let (writers, writing) = completer.start();
-        let dispatcher = Arc::new(Dispatcher::new(writers, traced));
+        };
+        let (settled, writing) = completer.start();
+        let dispatcher = Arc::new(Dispatcher::new(settled, traced));
         let (refused, refusals) = watch::channel(None);
         let mut background = JoinSet::new();
         let renewal = Renewal {
@@ -224,7 +224,7 @@ impl Relay {
             }
             ended = &mut claiming => ended.unwrap_or_else(|_| refused("the claim loop died")),
             // To send on without ever writing down what became of it would be worse.
-            _ = self.writing.join_next() => refused("a writer of outcomes ended by itself"),
+            _ = &mut self.writing => refused("the writer of outcomes ended by itself"),
         };
         self.claims.dispatcher.stopping.store(true, Ordering::Relaxed);
         self.claims.wake.now();
@@ -252,9 +252,11 @@ impl Relay {
                 route.rail.abandon().await;
             }
             self.keeping.end().await;
-            // The last senders go with the lanes: then the writers end.
+            // The last senders go with the lanes: then the writer ends.
             drop(self.claims);
-            while self.writing.join_next().await.is_some() {}
+            if !self.writing.is_finished() {
+                let _ = self.writing.await;
+            }
         };
         tokio::pin!(everything);
         tokio::select! {

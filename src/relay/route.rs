@@ -42,8 +42,6 @@ pub(super) struct Route {
     leaving: Mutex<HashSet<Tenure>>,
     /// Held by a claim from when it looks for free shards until its rows are with the rail.
     pub(super) claiming: tokio::sync::Mutex<()>,
-    /// Whether the last claim brought all that it asked for.
-    deep: AtomicBool,
     /// Whether nothing was claimed at the last look, because its destination was down.
     shut: AtomicBool,
     breakers: Mutex<HashMap<Arc<str>, Arc<Breaker>>>,
@@ -63,7 +61,6 @@ impl Route {
             batches: Arc::default(),
             leaving: Mutex::default(),
             claiming: tokio::sync::Mutex::default(),
-            deep: AtomicBool::new(false),
             shut: AtomicBool::new(false),
             breakers: Mutex::new(HashMap::new()),
         }
@@ -148,15 +145,6 @@ impl Route {
         if let (Some(sharded), Some(tenure)) = (self.rail.sharded(), self.batches.tenure(shard)) {
             sharded.recover(tenure);
         }
-    }
-
-    /// Whether more waits than one claim brings, as far as the last one showed.
-    pub(super) fn is_deep(&self) -> bool {
-        self.deep.load(Relaxed)
-    }
-
-    pub(super) fn set_deep(&self, deep: bool) {
-        self.deep.store(deep, Relaxed);
     }
 
     /// How many of its destinations are open or on probation.

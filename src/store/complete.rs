@@ -10,7 +10,8 @@ use uuid::Uuid;
 use super::worker::Parameter;
 use super::{StoreError, WorkerStore};
 
-const COMPLETE: &str = "SELECT outbox_id, attempt_no, state::text, refusal, more \
+/// One row for all, because a thousand answers cost as much as their outcomes: columns, in the order of what was asked.
+const COMPLETE: &str = "SELECT array_agg(attempt_no), array_agg(state::text), array_agg(refusal), bool_or(more) \
     FROM outbox.complete_outbox_batch($1, $2, $3, $4::text[]::outbox.outbox_attempt_state[], \
     $5, $6, $7, $8, $9, $10, $11)";
 const RELEASE: &str =
@@ -43,7 +44,6 @@ pub struct OutcomeRow {
 /// What the database made of an outcome.
 #[derive(Debug)]
 pub struct Recorded {
-    pub outbox_id: Uuid,
     /// Absent when it was refused, as is its state.
     pub attempt_no: Option<i32>,
     pub state: Option<String>,
@@ -118,18 +118,8 @@ impl WorkerStore {
                 ],
             )
             .await?;
-        let recorded = |row: &Row| {
-            Ok(Recorded {
-                outbox_id: row.try_get(0)?,
-                attempt_no: row.try_get(1)?,
-                state: row.try_get(2)?,
-                refusal: row.try_get(3)?,
-            })
-        };
-        Ok(Completed {
-            recorded: rows.iter().map(recorded).collect::<Result<_, StoreError>>()?,
-            more: rows.first().map_or(Ok(false), |row| row.try_get(4))?,
-        })
+        let answer = rows.first().ok_or_else(|| no_answer(0, outcomes.len()))?;
+        completed(answer, outcomes.len())
     }
 
     /// Gives back rows that were certainly not sent, with what stands behind them. Returns those
@@ -175,6 +165,24 @@ impl WorkerStore {
             })
             .collect()
     }
+}
+
+/// Every outcome has its answer: which is whose can only be told by their order.
+fn completed(answer: &Row, outcomes: usize) -> Result<Completed, StoreError> {
+    let attempt_nos: Vec<Option<i32>> = answer.try_get(0)?;
+    let states: Vec<Option<String>> = answer.try_get(1)?;
+    let refusals: Vec<Option<String>> = answer.try_get(2)?;
+    if attempt_nos.len() != outcomes {
+        return Err(no_answer(attempt_nos.len(), outcomes));
+    }
+    let recorded = attempt_nos.into_iter().zip(states).zip(refusals);
+    let recorded =
+        recorded.map(|((attempt_no, state), refusal)| Recorded { attempt_no, state, refusal });
+    Ok(Completed { recorded: recorded.collect(), more: answer.try_get(3)? })
+}
+
+fn no_answer(answers: usize, outcomes: usize) -> StoreError {
+    StoreError::Protocol(format!("{answers} answers to {outcomes} outcomes"))
 }
 
 /// Whose leases, which, and for how long.
