@@ -57,11 +57,14 @@ pub(crate) async fn drain(report: &mut Report) {
 
 pub(crate) async fn latency(report: &mut Report) {
     // Not counted: as many transactions as it takes until the broker has compiled their path.
-    exactly_once_at("warm_up", WARM_UP_RATE).await;
+    delay(scene("warm_up").await, WARM_UP_RATE).await;
     let (mut idempotent, mut exactly_once) = (Vec::new(), Vec::new());
     for round in 0..ROUNDS {
-        idempotent.extend(idempotent_at(&format!("idempotent_delay{round}"), RATE).await);
-        exactly_once.extend(exactly_once_at(&format!("exactly_once_delay{round}"), RATE).await);
+        let database = Database::new(&format!("idempotent_delay{round}")).await;
+        let plain = (database, topic::make("idempotent").await, String::new());
+        idempotent.extend(delay(plain, RATE).await);
+        let so = scene(&format!("exactly_once_delay{round}")).await;
+        exactly_once.extend(delay(so, RATE).await);
     }
     for latencies in [&mut idempotent, &mut exactly_once] {
         latencies.sort_by(f64::total_cmp);
@@ -78,17 +81,8 @@ pub(crate) async fn latency(report: &mut Report) {
     );
 }
 
-async fn idempotent_at(name: &str, rate: usize) -> Vec<f64> {
-    let (database, topic) = (Database::new(name).await, topic::make("idempotent").await);
-    let bridge = Bridge::start("run", &database.url(), &topic);
-    let latencies = measure(&database, &topic, rate).await;
-    drop(bridge);
-    database.remove().await;
-    latencies
-}
-
-async fn exactly_once_at(name: &str, rate: usize) -> Vec<f64> {
-    let (database, topic, settings) = scene(name).await;
+/// From commit to consumer, with a bridge of its own.
+async fn delay((database, topic, settings): (Database, String, String), rate: usize) -> Vec<f64> {
     let bridge = Bridge::start_with("run", &database.url(), &topic, &settings);
     let latencies = measure(&database, &topic, rate).await;
     drop(bridge);
