@@ -80,25 +80,22 @@ BEGIN
     EXIT WHEN cardinality(v_ids) >= p_batch_size;
   END LOOP;
 
+  IF cardinality(v_ids) = 0 THEN
+    RETURN;
+  END IF;
   PERFORM outbox.log_batch_event('LEASE_CLAIMED', p_worker_id, v_ids);
   RETURN QUERY
+    WITH leased AS MATERIALIZED (
+      SELECT p.*, i.n FROM unnest(v_ids) WITH ORDINALITY AS i (outbox_id, n)
+      CROSS JOIN LATERAL (SELECT * FROM outbox.payment_outbox_pending AS p WHERE p.outbox_id = i.outbox_id OFFSET 0) AS p)
     SELECT p.outbox_id, p.instruction_id, p.participant_id, p.sequence_id, p.idempotency_key, p.rail_type,
            p.payload, p.attempt_count, p.lease_token, p.lease_expires_at, p.headers, p.tenant_id,
-           p.created_at, p.claimed_at, p.replay_of, p.dead_letter_of,
-           -- How often a worker was lost with it: looked up only where it can be more than once.
-           CASE WHEN p.attempt_count < 2 THEN 0 ELSE (
-             SELECT count(*) FROM outbox.payment_outbox_attempts AS a
-             WHERE a.outbox_id = p.outbox_id AND a.state = 'ZOMBIE_REQUEUE') END,
-           p.turn_id,
-           -- Since when it may be with the rail under its key, in an earlier attempt or as the row it replays: it was sent after it was claimed.
-           CASE WHEN p.attempt_count > 0 OR p.replay_of IS NOT NULL THEN (
-             SELECT min(a.claimed_at) FROM outbox.payment_outbox_attempts AS a
-             WHERE a.instruction_id = p.instruction_id AND a.idempotency_key = p.idempotency_key
-               AND a.rail_type = p.rail_type AND a.state IN ('RETRYABLE', 'ZOMBIE_REQUEUE')) END,
+           p.created_at, p.claimed_at, p.replay_of, p.dead_letter_of, COALESCE(e.times_lost, 0), p.turn_id, e.in_doubt_since,
            p.shard, p.batch
-    FROM unnest(v_ids) WITH ORDINALITY AS i (outbox_id, n)
-    CROSS JOIN LATERAL (SELECT * FROM outbox.payment_outbox_pending AS p WHERE p.outbox_id = i.outbox_id OFFSET 0) AS p
-    ORDER BY i.n;
+    FROM leased AS p
+    LEFT JOIN outbox.earlier_attempts(ARRAY(
+      SELECT t.outbox_id FROM leased AS t WHERE t.attempt_count > 0 OR t.replay_of IS NOT NULL)) AS e ON e.outbox_id = p.outbox_id
+    ORDER BY p.n;
 END
 $$;
 COMMENT ON FUNCTION outbox.claim_outbox_batch(integer, text, integer, text[], uuid, integer, smallint[], bigint[], jsonb, bigint[]) IS 'Leases due rows with a fresh lease_token each and returns them in lane order: whoever has been due longest first, and of each lane the due rows at its head. A lane is leased as a whole: its rows have the same turn_id. On an exactly-once rail, for shards that the worker owns and whose last batch it knows: the rows of each are its next batch.';

@@ -67,9 +67,7 @@ BEGIN
                 WHEN a.state IS NULL OR a.state = 'ZOMBIE_REQUEUE' THEN 'P7003'
                 WHEN j.verdict = 'too early' THEN 'P7006'
                 WHEN a.outbox_id = ANY (v_busy) THEN 'P7018'
-                WHEN j.verdict IN ('record', 'blocked') OR EXISTS (
-                  SELECT FROM outbox.payment_outbox_attempts AS t
-                  WHERE t.outbox_id = a.outbox_id AND t.state IN ('DISPATCHED', 'FAILED')) THEN 'P7001'
+                WHEN j.verdict IN ('record', 'blocked') OR outbox.is_finished(a.outbox_id) THEN 'P7001'
                 ELSE 'P7002' END AS refusal
     FROM unnest(p_outbox_ids, p_states) WITH ORDINALITY AS a (outbox_id, state, n)
     LEFT JOIN judged AS j ON j.outbox_id = a.outbox_id AND j.n = a.n

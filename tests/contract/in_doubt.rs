@@ -54,6 +54,6 @@ async fn a_replay_of_a_row_that_was_refused_at_once_is_not_in_doubt() {
 #[tokio::test]
 async fn without_the_look_at_what_it_replays_a_replay_would_seem_new() {
     let database = Database::new().await;
-    database.take_out("claim_outbox_batch", "OR p.replay_of IS NOT NULL THEN", "THEN").await;
+    database.take_out("claim_outbox_batch", " OR t.replay_of IS NOT NULL", "").await;
     assert_eq!(replayed_after(&database, "RETRYABLE").await[1], None);
 }

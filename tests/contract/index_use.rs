@@ -2,7 +2,7 @@
 
 use tokio_postgres::Client;
 
-use super::calls::{claim, complete};
+use super::calls::{claim, complete, enqueue};
 use super::shards;
 use super::steps::{count, run};
 use super::support::Database;
@@ -158,6 +158,30 @@ async fn without_the_indexes_of_the_turns_everything_is_read() {
     assert!(claimed > 5_000, "claim read {claimed} rows");
     assert!(repaired > 5_000, "repair read {repaired} rows");
     assert!(counted > 5_000, "the gauges read {counted} rows");
+}
+
+/// How many partitions of the ledger a claim of a new row opens.
+async fn ledger_opened_by_a_claim(database: &Database) -> i64 {
+    const OPENED: &str = "SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid() \
+        AND relation IN (SELECT inhrelid FROM pg_inherits WHERE inhparent = 'outbox.payment_outbox_attempts'::regclass)";
+    let client = database.connect().await;
+    enqueue(&client, "p", "bank").await;
+    run(&client, "BEGIN").await;
+    assert_eq!(claim(&client, "w", 10).await.len(), 1);
+    count(&client, OPENED).await
+}
+
+#[tokio::test]
+async fn a_claim_of_new_rows_costs_the_same_however_many_days_are_kept() {
+    assert_eq!(ledger_opened_by_a_claim(&Database::new().await).await, 0);
+}
+
+#[tokio::test]
+async fn a_claim_that_asked_the_ledger_about_every_row_would_open_all_of_it() {
+    let database = Database::new().await;
+    let only_then = " WHERE t.attempt_count > 0 OR t.replay_of IS NOT NULL";
+    database.take_out("claim_outbox_batch", only_then, "").await;
+    assert!(ledger_opened_by_a_claim(&database).await > 3);
 }
 
 /// With a batch under way of a worker that died or of its own, and with none: what else waits in the same lanes is not looked at.
