@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::bridge::Bridge;
 use crate::database::Database;
 use crate::drain::Drained;
-use crate::latency::{measure, percentile};
+use crate::latency::{Latencies, measure, percentile};
 use crate::report::{Bound, Report};
 use crate::throughput::{ROWS, WARM_UPS, drained};
 use crate::topic;
@@ -59,12 +59,14 @@ pub(crate) async fn latency(report: &mut Report) {
     // Not counted: as many transactions as it takes until the broker has compiled their path.
     delay(scene("warm_up").await, WARM_UP_RATE).await;
     let (mut idempotent, mut exactly_once) = (Vec::new(), Vec::new());
+    let mut taken: f64 = 0.0;
     for round in 0..ROUNDS {
         let database = Database::new(&format!("idempotent_delay{round}")).await;
-        let plain = (database, topic::make("idempotent").await, String::new());
-        idempotent.extend(delay(plain, RATE).await);
-        let so = scene(&format!("exactly_once_delay{round}")).await;
-        exactly_once.extend(delay(so, RATE).await);
+        let plain = delay((database, topic::make("idempotent").await, String::new()), RATE).await;
+        let so = delay(scene(&format!("exactly_once_delay{round}")).await, RATE).await;
+        taken = taken.max(plain.taken).max(so.taken);
+        idempotent.extend(plain.counted);
+        exactly_once.extend(so.counted);
     }
     for latencies in [&mut idempotent, &mut exactly_once] {
         latencies.sort_by(f64::total_cmp);
@@ -74,7 +76,8 @@ pub(crate) async fn latency(report: &mut Report) {
     report.ratio(
         &format!("commit to consumer at {RATE} rows/s, p50 in ms that exactly once adds"),
         format!(
-            "idempotent {plain:.1} ms (p99 {plain_99:.1}), exactly once {so:.1} ms (p99 {so_99:.1})"
+            "idempotent {plain:.1} ms (p99 {plain_99:.1}, {} rows), exactly once {so:.1} ms (p99 {so_99:.1}, {} rows); the host took up to {taken:.0} %",
+            idempotent.len(), exactly_once.len()
         ),
         so - plain,
         Bound::AtMost(10.0),
@@ -82,7 +85,7 @@ pub(crate) async fn latency(report: &mut Report) {
 }
 
 /// From commit to consumer, with a bridge of its own.
-async fn delay((database, topic, settings): (Database, String, String), rate: usize) -> Vec<f64> {
+async fn delay((database, topic, settings): (Database, String, String), rate: usize) -> Latencies {
     let bridge = Bridge::start_with("run", &database.url(), &topic, &settings);
     let latencies = measure(&database, &topic, rate).await;
     drop(bridge);

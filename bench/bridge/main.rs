@@ -15,6 +15,7 @@ mod report;
 mod bridge;
 mod exactly_once;
 mod latency;
+mod machine;
 mod takeover;
 mod throughput;
 mod topic;

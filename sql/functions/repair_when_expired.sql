@@ -1,14 +1,21 @@
 -- Whoever repairs on purpose tells what it has found, a claim cannot: so it looks only for what nobody has
--- repaired for a while.
+-- repaired for a while, and once a second is enough.
 CREATE OR REPLACE FUNCTION outbox.repair_when_expired(p_worker_id text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  v_now   timestamptz := outbox.clock();
-  v_late  timestamptz := v_now - interval '3 seconds';
-  v_start timestamptz := outbox.scan_start('outbox.repair_scan', '', v_now);
+  v_now    timestamptz := outbox.clock();
+  v_late   timestamptz := v_now - interval '3 seconds';
+  v_looked timestamptz := to_timestamp(NULLIF(current_setting('outbox.repair_looked_at', true), '')::float8);
+  v_start  timestamptz;
 BEGIN
+  -- A clock that was set back must not keep it from looking.
+  IF v_looked BETWEEN v_now - interval '1 second' AND v_now THEN
+    RETURN;
+  END IF;
+  PERFORM set_config('outbox.repair_looked_at', date_part('epoch', v_now)::text, false);
+  v_start := outbox.scan_start('outbox.repair_scan', '', v_now);
   IF EXISTS (SELECT FROM outbox.payment_outbox_turns AS t
              WHERE t.worker_id IS NOT NULL AND t.due_at <= v_late AND t.due_at > v_start) THEN
     PERFORM outbox.repair_expired_leases(500, p_worker_id);
@@ -17,4 +24,4 @@ BEGIN
   END IF;
 END
 $$;
-COMMENT ON FUNCTION outbox.repair_when_expired(text) IS 'A claim that finds a lease expired for three seconds repairs it: whoever finds it first writes its ZOMBIE_REQUEUE.';
+COMMENT ON FUNCTION outbox.repair_when_expired(text) IS 'A claim that finds a lease expired for three seconds repairs it: whoever finds it first writes its ZOMBIE_REQUEUE. Each session looks once a second.';

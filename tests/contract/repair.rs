@@ -119,6 +119,19 @@ async fn a_claim_that_does_not_look_leaves_them_for_ever() {
     assert_eq!(claim_finds_them(&database).await, (0, 0, 0));
 }
 
+#[tokio::test]
+async fn a_claim_looks_for_expired_leases_once_a_second() {
+    let database = Database::new().await;
+    let client = abandoned(&database).await;
+    let mut found = Vec::new();
+    for wait in [1_500, 700, 400] {
+        database.advance(Duration::from_millis(wait)).await;
+        claim(&client, "w", 100).await;
+        found.push(count(&client, ZOMBIES).await);
+    }
+    assert_eq!(found, [0, 0, 10]);
+}
+
 /// (attempt_no, attempt_count, milliseconds until it is due) of a row in whose cache somebody has
 /// written 50.
 async fn repaired_row(database: &Database) -> (i64, i64, i64) {
