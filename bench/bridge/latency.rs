@@ -61,7 +61,9 @@ pub(crate) async fn measure(database: &Database, topic: &str, rate: usize) -> La
     let began = Instant::now();
     let committed = produce(database, "row", rate, rows).await;
     let (mut all, mut counted) = (Vec::with_capacity(rows), Vec::with_capacity(rows));
-    for (id, came) in reader.await.unwrap() {
+    let came = reader.await.unwrap();
+    assert_complete(database, came.len(), warm_up + rows).await;
+    for (id, came) in came {
         let Some(committed) = committed.get(&id) else { continue };
         let latency = came.saturating_duration_since(*committed).as_secs_f64() * 1_000.0;
         all.push(latency);
@@ -69,7 +71,6 @@ pub(crate) async fn measure(database: &Database, topic: &str, rate: usize) -> La
             counted.push(latency);
         }
     }
-    assert_eq!(all.len(), rows);
     if counted.len() < ENOUGH {
         counted.clone_from(&all);
     }
@@ -77,6 +78,14 @@ pub(crate) async fn measure(database: &Database, topic: &str, rate: usize) -> La
         latencies.sort_by(f64::total_cmp);
     }
     Latencies { all, counted, taken: machine.taken_since(began) }
+}
+
+/// Says who has what did not come.
+async fn assert_complete(database: &Database, came: usize, rows: usize) {
+    let left = "SELECT count(*), count(claimed_by) FROM outbox.payment_outbox_pending";
+    let left = database.connect().await.query_one(left, &[]).await.unwrap();
+    let (pending, leased): (i64, i64) = (left.get(0), left.get(1));
+    assert_eq!(came, rows, "records came, of rows; {pending} are pending, {leased} of them leased");
 }
 
 pub(crate) fn percentile(sorted: &[f64], percent: usize) -> f64 {
@@ -101,6 +110,7 @@ pub(crate) async fn beside_a_crowd(report: &mut Report) {
     let _bridge = Bridge::start("run", &database.url(), &topic);
     let beside = produce(&database, "beside", 20, SINGLES).await;
     let came = reader.await.unwrap();
+    assert_complete(&database, came.len(), 2 * SINGLES + CROWD).await;
     let median = |committed: &HashMap<String, Instant>| {
         let latencies = came.iter().filter_map(|(id, came)| {
             Some(came.saturating_duration_since(*committed.get(id)?).as_secs_f64() * 1_000.0)

@@ -8,7 +8,7 @@ AS $$
 DECLARE
   v_hint text[] := string_to_array(current_setting(p_hint, true), '|');
 BEGIN
-  IF cardinality(v_hint) = 3 AND v_hint[3] = p_scope AND to_timestamp(v_hint[2]::float8) > p_now THEN
+  IF cardinality(v_hint) = 4 AND v_hint[4] = p_scope AND to_timestamp(v_hint[2]::float8) > p_now THEN
     RETURN to_timestamp(v_hint[1]::float8);
   END IF;
   RETURN timestamptz '-infinity';

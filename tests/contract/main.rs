@@ -32,6 +32,7 @@ mod index_use;
 mod lane_acts;
 mod lane_pause;
 mod lane_skip;
+mod late_commits;
 mod leases;
 mod ledger_keys;
 mod lost_commits;
