@@ -58,28 +58,27 @@ pub(crate) async fn drain(report: &mut Report) {
 pub(crate) async fn latency(report: &mut Report) {
     // Not counted: as many transactions as it takes until the broker has compiled their path.
     delay(scene("warm_up").await, WARM_UP_RATE).await;
-    let (mut idempotent, mut exactly_once) = (Vec::new(), Vec::new());
-    let mut taken: f64 = 0.0;
+    let (mut idempotent, mut exactly_once) = (Latencies::default(), Latencies::default());
     for round in 0..ROUNDS {
         let database = Database::new(&format!("idempotent_delay{round}")).await;
-        let plain = delay((database, topic::make("idempotent").await, String::new()), RATE).await;
-        let so = delay(scene(&format!("exactly_once_delay{round}")).await, RATE).await;
-        taken = taken.max(plain.taken).max(so.taken);
-        idempotent.extend(plain.counted);
-        exactly_once.extend(so.counted);
+        let plain = (database, topic::make("idempotent").await, String::new());
+        idempotent.add(delay(plain, RATE).await);
+        let so = scene(&format!("exactly_once_delay{round}")).await;
+        exactly_once.add(delay(so, RATE).await);
     }
-    for latencies in [&mut idempotent, &mut exactly_once] {
-        latencies.sort_by(f64::total_cmp);
-    }
-    let of = |percent| (percentile(&idempotent, percent), percentile(&exactly_once, percent));
-    let ((plain, so), (plain_99, so_99)) = (of(50), of(99));
+    // Both or neither: else the machine would be compared.
+    let calm = idempotent.is_calm() && exactly_once.is_calm();
+    let p50 = |latencies: &Latencies| percentile(latencies.counted(calm), 50);
     report.ratio(
         &format!("commit to consumer at {RATE} rows/s, p50 in ms that exactly once adds"),
         format!(
-            "idempotent {plain:.1} ms (p99 {plain_99:.1}, {} rows), exactly once {so:.1} ms (p99 {so_99:.1}, {} rows); the host took up to {taken:.0} %",
-            idempotent.len(), exactly_once.len()
+            "idempotent {} (p99 of all {:.1}), exactly once {} (p99 of all {:.1})",
+            idempotent.told(50),
+            percentile(&idempotent.all, 99),
+            exactly_once.told(50),
+            percentile(&exactly_once.all, 99)
         ),
-        so - plain,
+        p50(&exactly_once) - p50(&idempotent),
         Bound::AtMost(10.0),
     );
 }

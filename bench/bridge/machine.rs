@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
 
 const LOOK_EVERY: Duration = Duration::from_millis(250);
-/// How far around a moment the processors must have been ours.
-const AROUND: Duration = Duration::from_millis(500);
+/// So long before and after a moment the processors must have been ours.
+const BEFORE: Duration = Duration::from_millis(500);
+const AFTER: Duration = Duration::from_secs(1);
 /// Of the processors' time, in hundredths.
 const MOST_TAKEN: u64 = 2;
 
@@ -40,8 +41,8 @@ impl Machine {
     /// Whether its processors were ours around this moment.
     pub(crate) fn was_ours(&self, moment: Instant) -> bool {
         let looks = self.looks.lock().unwrap();
-        let before = looks.iter().rev().find(|look| look.at + AROUND <= moment);
-        let after = looks.iter().find(|look| look.at >= moment + AROUND);
+        let before = looks.iter().rev().find(|look| look.at + BEFORE <= moment);
+        let after = looks.iter().find(|look| look.at >= moment + AFTER);
         let before = before.or(looks.first()).unwrap();
         let after = after.or(looks.last()).unwrap();
         100 * (after.taken - before.taken) <= MOST_TAKEN * (after.all - before.all)

@@ -21,6 +21,7 @@ DECLARE
   v_scope   text;
   v_hint    text;
   v_start   timestamptz;
+  v_began   timestamptz;
   v_rails   text[];
   v_place   record;
   v_lanes   integer;
@@ -47,8 +48,9 @@ BEGIN
     -- Few lanes with many rows each are cheaper than many with one: begin with a tenth of the batch.
     v_lanes := GREATEST((p_batch_size - cardinality(v_ids)) / 10, 1);
     v_had := cardinality(v_ids);
+    v_began := outbox.clock();
     v_picked := outbox.pick_lanes(v_rails, p_tenant_id, v_now, v_start, 0, v_lanes, v_place.shard);
-    PERFORM outbox.remember_scan(v_hint, v_scope, v_start, COALESCE(v_picked.first_due, v_now), v_now, outbox.clock() - v_now);
+    PERFORM outbox.remember_scan(v_hint, v_scope, v_start, COALESCE(v_picked.first_due, v_now), v_now, outbox.clock() - v_began);
     LOOP
       v_more := ARRAY[]::uuid[];
       IF cardinality(v_picked.turn_ids) > 0 THEN

@@ -1,5 +1,5 @@
--- A full pass that took long once was held up by something else: what committed late must not wait for that.
--- With an old snapshot it takes as long every time.
+-- A full pass that took long once, or was a session's first, was held up by something else, and what committed late
+-- must not wait for that. With an old snapshot it takes as long every time: so the faster of the last two counts.
 CREATE OR REPLACE FUNCTION outbox.remember_scan(
   p_hint text, p_scope text, p_start timestamptz, p_first timestamptz, p_now timestamptz, p_took interval
 ) RETURNS void
@@ -16,7 +16,7 @@ BEGIN
   END IF;
   IF p_start = '-infinity' THEN
     v_took := date_part('epoch', p_took);
-    v_next := date_part('epoch', p_now) + LEAST(20 * v_took, 20 * v_hint[3]::float8, 30);
+    v_next := date_part('epoch', p_now) + LEAST(20 * v_took, 20 * COALESCE(v_hint[3]::float8, 0), 30);
   ELSE
     v_took := v_hint[3]::float8;
     v_next := v_hint[2]::float8;

@@ -16,6 +16,7 @@ async fn found_after(database: &Database, slow_looks: usize) -> (usize, usize) {
     database.control_clock().await;
     let (worker, producer) = (database.connect().await, database.connect().await);
     assert_eq!(claim(&worker, "w", 10).await.len(), 0);
+    assert_eq!(claim(&worker, "w", 10).await.len(), 0);
     run(&producer, "BEGIN").await;
     enqueue(&producer, "p", "bank").await;
     database.advance(SECOND).await;
@@ -23,7 +24,8 @@ async fn found_after(database: &Database, slow_looks: usize) -> (usize, usize) {
         run(&worker, SLOW).await;
     }
     run(&producer, "COMMIT").await;
-    database.advance(SECOND).await;
+    // Longer than twenty claims, shorter than the longest that anything is hidden for.
+    database.advance(25 * SECOND).await;
     let at_once = claim(&worker, "w", 10).await.len();
     database.advance(30 * SECOND).await;
     (at_once, claim(&worker, "w", 10).await.len())
@@ -43,16 +45,43 @@ async fn after_slow_looks_alone_it_is_found_within_half_a_minute() {
 #[tokio::test]
 async fn without_a_look_at_the_one_before_a_slow_one_hides_it() {
     let database = Database::new().await;
-    database.take_out("remember_scan", "20 * v_hint[3]::float8, ", "").await;
+    database.take_out("remember_scan", "20 * COALESCE(v_hint[3]::float8, 0), ", "").await;
     assert_eq!(found_after(&database, 1).await, (0, 1));
 }
 
 /// A session may be older than the functions that it calls.
 #[tokio::test]
 async fn what_an_older_version_remembered_is_forgotten() {
+    const OLDER: &str = "SELECT set_config('outbox.claim_scan', concat_ws('|', now, now + 1000, ''), false) \
+        FROM date_part('epoch', clock_timestamp()) AS now";
     let database = Database::new().await;
     let client = database.connect().await;
-    run(&client, "SET outbox.claim_scan = '1|99999999999|bank'").await;
     enqueue(&client, "p", "bank").await;
+    run(&client, OLDER).await;
     assert_eq!(claim(&client, "w", 10).await.len(), 1);
+}
+
+/// What a claim finds of a row that came after the clock was set back by a minute.
+async fn found_after_the_clock_was_set_back(database: &Database) -> usize {
+    const BACK: &str = "UPDATE test.clock SET ahead = ahead - interval '1 minute'";
+    database.control_clock().await;
+    let client = database.connect().await;
+    for _ in 0..2 {
+        assert_eq!(claim(&client, "w", 10).await.len(), 0);
+    }
+    run(&client, BACK).await;
+    enqueue(&client, "p", "bank").await;
+    claim(&client, "w", 10).await.len()
+}
+
+#[tokio::test]
+async fn a_clock_that_is_set_back_hides_nothing() {
+    assert_eq!(found_after_the_clock_was_set_back(&Database::new().await).await, 1);
+}
+
+#[tokio::test]
+async fn without_a_look_at_the_clock_it_would_hide_what_is_new() {
+    let database = Database::new().await;
+    database.take_out("scan_start", "AND to_timestamp(v_hint[1]::float8) <= p_now", "").await;
+    assert_eq!(found_after_the_clock_was_set_back(&database).await, 0);
 }

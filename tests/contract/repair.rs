@@ -119,12 +119,18 @@ async fn a_claim_that_does_not_look_leaves_them_for_ever() {
     assert_eq!(claim_finds_them(&database).await, (0, 0, 0));
 }
 
+/// From here on the clock goes by [`Database::advance`] alone.
+const STOP_THE_CLOCK: &str = "DO $stop$ BEGIN EXECUTE format('CREATE OR REPLACE FUNCTION outbox.clock() RETURNS timestamptz \
+    LANGUAGE sql VOLATILE AS $$ SELECT %L::timestamptz + (SELECT ahead FROM test.clock) $$', clock_timestamp()); END $stop$";
+
 #[tokio::test]
-async fn a_claim_looks_for_expired_leases_once_a_second() {
+async fn a_claim_that_found_no_expired_lease_looks_again_a_second_later() {
     let database = Database::new().await;
     let client = abandoned(&database).await;
+    run(&client, STOP_THE_CLOCK).await;
     let mut found = Vec::new();
-    for wait in [1_500, 700, 400] {
+    // They expired a second ago, and are looked for when that was three seconds ago.
+    for wait in [1_300, 900, 200] {
         database.advance(Duration::from_millis(wait)).await;
         claim(&client, "w", 100).await;
         found.push(count(&client, ZOMBIES).await);
