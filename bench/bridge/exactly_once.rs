@@ -73,9 +73,9 @@ pub(crate) async fn latency(report: &mut Report) {
         &format!("commit to consumer at {RATE} rows/s, p50 in ms that exactly once adds"),
         format!(
             "idempotent {} (p99 of all {:.1}), exactly once {} (p99 of all {:.1})",
-            idempotent.told(50),
+            idempotent.told(50, calm),
             percentile(&idempotent.all, 99),
-            exactly_once.told(50),
+            exactly_once.told(50, calm),
             percentile(&exactly_once.all, 99)
         ),
         p50(&exactly_once) - p50(&idempotent),

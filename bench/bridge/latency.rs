@@ -57,10 +57,11 @@ impl Latencies {
         if calm { &self.calm } else { &self.all }
     }
 
-    pub(crate) fn told(&self, percent: usize) -> String {
+    /// What was counted and what was not.
+    pub(crate) fn told(&self, percent: usize, calm: bool) -> String {
         let (rows, of, taken) = (self.calm.len(), self.all.len(), self.taken);
         let all = percentile(&self.all, percent);
-        if self.is_calm() {
+        if calm {
             let calm = percentile(&self.calm, percent);
             format!(
                 "{calm:.1} ms in {rows} rows of calm moments, {all:.1} in all {of}; the host took {taken:.0} %"
@@ -151,11 +152,13 @@ pub(crate) async fn beside_a_crowd(report: &mut Report) {
 }
 
 fn tell(report: &mut Report, case: &str, measured: &Latencies, percent: usize, bound: f64) {
+    let calm = measured.is_calm();
+    let figures = measured.told(percent, calm);
     if bound == f64::MAX {
-        report.figure(case, measured.told(percent));
+        report.figure(case, figures);
     } else {
-        let value = percentile(measured.counted(measured.is_calm()), percent);
-        report.ratio(case, measured.told(percent), value, Bound::AtMost(bound));
+        let value = percentile(measured.counted(calm), percent);
+        report.ratio(case, figures, value, Bound::AtMost(bound));
     }
 }
 
