@@ -4,7 +4,7 @@ REVOKE ALL ON ALL TABLES IN SCHEMA outbox FROM PUBLIC, symphony_ingest, symphony
 REVOKE ALL ON ALL SEQUENCES IN SCHEMA outbox FROM PUBLIC, symphony_ingest, symphony_executor, symphony_operator, symphony_readonly, symphony_auditor;
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA outbox FROM PUBLIC, symphony_ingest, symphony_executor, symphony_operator, symphony_readonly, symphony_auditor;
 ALTER DEFAULT PRIVILEGES REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC;
-REVOKE ALL ON TYPE outbox.outbox_attempt_state FROM PUBLIC;
+REVOKE ALL ON TYPE outbox.outbox_attempt_state, outbox.outbox_event_type, outbox.judged_outcome, outbox.ended_turn FROM PUBLIC;
 
 GRANT USAGE ON SCHEMA outbox TO symphony_ingest, symphony_executor, symphony_operator, symphony_readonly, symphony_auditor;
 GRANT USAGE ON SCHEMA outbox_archive TO symphony_operator, symphony_readonly, symphony_auditor;

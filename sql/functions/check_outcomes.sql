@@ -14,17 +14,19 @@ BEGIN
     RAISE EXCEPTION 'p_outbox_ids has % rows: it must have between 1 and 10000', v_rows USING ERRCODE = 'P7110';
   END IF;
   IF cardinality(p_lease_tokens) <> v_rows OR cardinality(p_states) <> v_rows
-     OR EXISTS (SELECT FROM unnest(p_optional_lengths) AS l (len) WHERE l.len <> v_rows) THEN
+     OR NOT v_rows = ALL (p_optional_lengths) THEN
     RAISE EXCEPTION 'the arrays of a batch must have the same length: p_outbox_ids has %', v_rows USING ERRCODE = 'P7116';
   END IF;
-  IF EXISTS (SELECT FROM unnest(p_outbox_ids, p_lease_tokens) AS i (id, token) WHERE i.id IS NULL OR i.token IS NULL) THEN
+  IF array_position(p_outbox_ids, NULL) IS NOT NULL OR array_position(p_lease_tokens, NULL) IS NOT NULL THEN
     RAISE EXCEPTION 'p_outbox_id and p_lease_token must not be null' USING ERRCODE = 'P7116';
   END IF;
-  IF EXISTS (SELECT FROM unnest(p_latencies_ms) AS l (ms) WHERE l.ms < 0) THEN
+  IF NOT 0 <= ALL (p_latencies_ms) THEN
     RAISE EXCEPTION 'p_latency_ms must not be negative' USING ERRCODE = 'P7117';
   END IF;
-  PERFORM outbox.check_delay_seconds('p_retry_delay_seconds', d.seconds)
-  FROM unnest(p_retry_delays_seconds) AS d (seconds) WHERE d.seconds NOT BETWEEN 0 AND 604800 LIMIT 1;
+  IF NOT (0 <= ALL (p_retry_delays_seconds) AND 604800 >= ALL (p_retry_delays_seconds)) THEN
+    PERFORM outbox.check_delay_seconds('p_retry_delay_seconds', d.seconds)
+    FROM unnest(p_retry_delays_seconds) AS d (seconds) WHERE d.seconds NOT BETWEEN 0 AND 604800 LIMIT 1;
+  END IF;
 END
 $$;
 COMMENT ON FUNCTION outbox.check_outcomes(uuid[], uuid[], outbox.outbox_attempt_state[], integer[], integer[], integer[]) IS 'Refuses a batch of outcomes that makes no sense as a whole.';

@@ -7,18 +7,15 @@ CREATE OR REPLACE FUNCTION outbox.judge_outcomes(
   p_turn_ids bigint[], p_worker_id text, p_now timestamptz,
   p_outbox_ids uuid[], p_lease_tokens uuid[], p_states outbox.outbox_attempt_state[], p_rail_references text[], p_rail_codes text[],
   p_error_codes text[], p_error_messages text[], p_latencies_ms integer[], p_retry_delays_seconds integer[], p_counted boolean[]
-) RETURNS TABLE (
-  outbox_id uuid, n bigint, verdict text, tuple tid, attempt_no integer, state outbox.outbox_attempt_state, counted boolean,
-  unordered boolean, claimed_at timestamptz, lease_token uuid, rail_reference text, rail_code text, error_code text,
-  error_message text, latency_ms integer, retry_delay interval)
-LANGUAGE plpgsql SECURITY DEFINER ROWS 500
+) RETURNS outbox.judged_outcome[]
+LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
 DECLARE
   v_sorted uuid[] := ARRAY(SELECT i FROM unnest(p_outbox_ids) AS i ORDER BY i);
 BEGIN
-  RETURN QUERY
+  RETURN (
   WITH asked AS MATERIALIZED (
     SELECT * FROM outbox.asked_outcomes(p_outbox_ids, p_lease_tokens, p_states, p_rail_references, p_rail_codes,
       p_error_codes, p_error_messages, p_latencies_ms, p_retry_delays_seconds, p_counted)),
@@ -59,16 +56,16 @@ BEGIN
              AND ('RETRYABLE' IN (r.asked_state, r.outcome) OR (r.outcome = 'FAILED' AND r.halts))) OVER earlier, false) AS behind_stop
     FROM ranked AS r
     WINDOW earlier AS (PARTITION BY r.turn_id ORDER BY r.lane_position ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING))
-  SELECT s.outbox_id, s.n,
+  SELECT array_agg(ROW(s.outbox_id, s.n,
          CASE WHEN s.behind_stop AND NOT s.unordered THEN 'give back'
               WHEN s.held AND s.terminal THEN 'blocked'
               WHEN s.held AND (s.is_next OR s.unordered) THEN 'record'
               WHEN s.held THEN 'too early' END,
-         s.tuple, s.no, s.outcome, s.counts, s.unordered, s.claimed_at, s.lease_token, s.rail_reference, s.rail_code,
+         s.tuple, s.no, s.outcome, s.counts, s.unordered, s.rail_reference, s.rail_code,
          CASE WHEN s.outcome = 'FAILED' AND s.asked_state = 'RETRYABLE' THEN 'RETRIES_EXHAUSTED' ELSE s.error_code END,
          left(s.error_message, 2000), s.latency_ms,
-         COALESCE(s.retry_delay_seconds * interval '1 second', outbox.outbox_retry_delay(s.no))
-  FROM stopped AS s;
+         COALESCE(s.retry_delay_seconds * interval '1 second', outbox.outbox_retry_delay(s.no)))::outbox.judged_outcome)
+  FROM stopped AS s);
 END
 $$;
 COMMENT ON FUNCTION outbox.judge_outcomes(bigint[], text, timestamptz, uuid[], uuid[], outbox.outbox_attempt_state[], text[], text[], text[], text[], integer[], integer[], boolean[]) IS 'Decides what becomes of each leased row of locked lanes: record, give back, too early, blocked (the ledger has its terminal outcome already), or nothing.';

@@ -3,14 +3,14 @@
 -- over all that an old snapshot keeps from being cleaned away.
 CREATE OR REPLACE FUNCTION outbox.lease_lanes(
   p_turn_ids bigint[], p_lane_rows integer, p_rows integer, p_worker_id text, p_now timestamptz, p_expires_at timestamptz,
-  p_batch bigint, p_epoch bigint
-) RETURNS TABLE (outbox_id uuid, due_at timestamptz, waited_turn_id bigint, lane_position bigint)
+  p_batch bigint, p_epoch bigint,
+  OUT leased_rows outbox.payment_outbox_pending[], OUT lanes bigint
+)
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
 BEGIN
-  RETURN QUERY
   WITH ahead AS (
     SELECT t.turn_id, t.lane_id, t.due_at, t.rail_type, t.tenant_id, t.shard, r.tuple, r.lane_position,
            bool_and(r.next_attempt_at <= p_now AND r.lease_token IS NULL)
@@ -27,20 +27,23 @@ BEGIN
     ORDER BY a.due_at, a.turn_id, a.lane_position LIMIT p_rows),
   waited AS (
     DELETE FROM outbox.payment_outbox_turns AS t
-    WHERE t.turn_id = ANY (ARRAY(SELECT DISTINCT k.turn_id FROM taken AS k))),
+    WHERE t.turn_id = ANY (ARRAY(SELECT k.turn_id FROM taken AS k))),
   leased AS (
     INSERT INTO outbox.payment_outbox_turns AS t (lane_id, rail_type, tenant_id, due_at, head_position, last_position, worker_id, shard, batch, epoch)
     SELECT k.lane_id, min(k.rail_type), (array_agg(k.tenant_id))[1], p_expires_at, min(k.lane_position), max(k.lane_position), p_worker_id,
            min(k.shard), p_batch, p_epoch
     FROM taken AS k GROUP BY k.lane_id
-    RETURNING t.turn_id, t.lane_id)
-  UPDATE outbox.payment_outbox_pending AS p
-  SET claimed_by = p_worker_id, claimed_at = p_now, lease_token = gen_random_uuid(),
-      lease_expires_at = p_expires_at, turn_id = h.turn_id,
-      shard = CASE WHEN p_batch IS NOT NULL THEN k.shard END, batch = p_batch
-  FROM taken AS k JOIN leased AS h ON h.lane_id = k.lane_id
-  WHERE p.ctid = k.tuple
-  RETURNING p.outbox_id, k.due_at, k.turn_id, k.lane_position;
+    RETURNING t.turn_id, t.lane_id),
+  held AS (
+    UPDATE outbox.payment_outbox_pending AS p
+    SET claimed_by = p_worker_id, claimed_at = p_now, lease_token = gen_random_uuid(),
+        lease_expires_at = p_expires_at, turn_id = h.turn_id,
+        shard = CASE WHEN p_batch IS NOT NULL THEN k.shard END, batch = p_batch
+    FROM taken AS k JOIN leased AS h ON h.lane_id = k.lane_id
+    WHERE p.ctid = k.tuple
+    RETURNING p, k.due_at, k.turn_id, k.lane_position)
+  SELECT COALESCE(array_agg(h.p ORDER BY h.due_at, h.turn_id, h.lane_position), '{}'), (SELECT count(*) FROM leased)
+  INTO leased_rows, lanes FROM held AS h;
 END
 $$;
-COMMENT ON FUNCTION outbox.lease_lanes(bigint[], integer, integer, text, timestamptz, timestamptz, bigint, bigint) IS 'Leases the due rows at the head of locked lanes.';
+COMMENT ON FUNCTION outbox.lease_lanes(bigint[], integer, integer, text, timestamptz, timestamptz, bigint, bigint) IS 'Leases the due rows at the head of locked lanes, and returns them and how many lanes gave any.';

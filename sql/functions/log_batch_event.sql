@@ -3,10 +3,9 @@ LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-  IF cardinality(p_outbox_ids) > 0 AND (SELECT s.batch_events FROM outbox.payment_outbox_settings AS s) THEN
-    INSERT INTO outbox.payment_outbox_events (event_id, event_type, occurred_at, actor, outbox_ids)
-    VALUES (outbox.uuidv7(), p_event_type, outbox.clock(), p_worker_id, p_outbox_ids);
-  END IF;
+  INSERT INTO outbox.payment_outbox_events (event_id, event_type, occurred_at, actor, outbox_ids)
+  SELECT outbox.uuidv7(), p_event_type, outbox.clock(), p_worker_id, p_outbox_ids
+  WHERE cardinality(p_outbox_ids) > 0 AND (SELECT s.batch_events FROM outbox.payment_outbox_settings AS s);
 END
 $$;
 COMMENT ON FUNCTION outbox.log_batch_event(text, text, uuid[]) IS 'One event for a whole batch, unless batch_events is switched off.';

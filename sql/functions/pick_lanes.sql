@@ -8,14 +8,8 @@ LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
-DECLARE
-  v_tuples tid[];
-  v_lanes  bigint[];
 BEGIN
-  SELECT array_agg(d.tuple ORDER BY d.due_at, d.turn_id), array_agg(d.lane_id), count(*), min(d.due_at),
-         (array_agg(d.due_at ORDER BY d.due_at DESC, d.turn_id DESC))[1], (array_agg(d.turn_id ORDER BY d.due_at DESC, d.turn_id DESC))[1]
-  INTO v_tuples, v_lanes, looked_at, first_due, last_due, last_turn
-  FROM (
+  WITH due AS MATERIALIZED (
     SELECT t.tuple, t.lane_id, t.due_at, t.turn_id
     FROM unnest(p_rail_types) AS r (rail_type)
     CROSS JOIN LATERAL (
@@ -24,17 +18,20 @@ BEGIN
         AND (t.due_at, t.turn_id) > (p_after_due, p_after_turn) AND t.due_at <= p_now
         AND (p_tenant_id IS NULL OR t.tenant_id = p_tenant_id)
       ORDER BY t.due_at, t.turn_id LIMIT p_lanes) AS t
-    ORDER BY t.due_at, t.turn_id LIMIT p_lanes) AS d;
-
-  v_lanes := ARRAY(
+    ORDER BY t.due_at, t.turn_id LIMIT p_lanes),
+  free AS (
     SELECT l.lane_id FROM outbox.payment_outbox_lanes AS l
-    WHERE l.lane_id = ANY (v_lanes)
-    FOR NO KEY UPDATE SKIP LOCKED);
+    WHERE l.lane_id = ANY (ARRAY(SELECT d.lane_id FROM due AS d))
+    FOR NO KEY UPDATE SKIP LOCKED),
   -- A turn that was taken meanwhile is gone and drops out here: holding both locks makes the lane ours.
-  turn_ids := ARRAY(
+  ours AS (
     SELECT t.turn_id FROM outbox.payment_outbox_turns AS t
-    WHERE t.ctid = ANY (v_tuples) AND t.lane_id = ANY (v_lanes)
-    FOR NO KEY UPDATE SKIP LOCKED);
+    WHERE t.ctid = ANY (ARRAY(SELECT d.tuple FROM due AS d)) AND t.lane_id = ANY (ARRAY(SELECT f.lane_id FROM free AS f))
+    FOR NO KEY UPDATE SKIP LOCKED)
+  SELECT ARRAY(SELECT o.turn_id FROM ours AS o), count(*), min(d.due_at), max(d.due_at),
+         max(d.turn_id) FILTER (WHERE d.due_at = (SELECT max(e.due_at) FROM due AS e))
+  INTO turn_ids, looked_at, first_due, last_due, last_turn
+  FROM due AS d;
 END
 $$;
 COMMENT ON FUNCTION outbox.pick_lanes(text[], uuid, timestamptz, timestamptz, bigint, integer, smallint) IS 'Locks the lanes that have been due longest and that nobody else is working on.';

@@ -14,6 +14,11 @@ BEGIN
     -- Of other rails, or of a version before this one.
     v_hint := NULL;
   END IF;
+  IF p_start = '-infinity' AND p_took <= interval '1 millisecond' THEN
+    -- Nothing is in the way: every scan can be a full pass.
+    PERFORM set_config(p_hint, '', false);
+    RETURN;
+  END IF;
   IF p_start = '-infinity' THEN
     v_took := date_part('epoch', p_took);
     v_next := date_part('epoch', p_now) + LEAST(20 * v_took, 20 * COALESCE(v_hint[3]::float8, 0), 30);

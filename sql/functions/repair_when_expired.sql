@@ -1,5 +1,5 @@
 -- Whoever repairs on purpose tells what it has found, a claim cannot: so it looks only for what nobody has
--- repaired for a while, and a second after it found nothing.
+-- repaired for a while.
 CREATE OR REPLACE FUNCTION outbox.repair_when_expired(p_worker_id text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
@@ -7,13 +7,8 @@ AS $$
 DECLARE
   v_now    timestamptz := outbox.clock();
   v_late   timestamptz := v_now - interval '3 seconds';
-  v_looked timestamptz := to_timestamp(NULLIF(current_setting('outbox.repair_looked_at', true), '')::float8);
   v_start  timestamptz;
 BEGIN
-  -- A clock that was set back must not keep it from looking.
-  IF v_looked BETWEEN v_now - interval '1 second' AND v_now THEN
-    RETURN;
-  END IF;
   v_start := outbox.scan_start('outbox.repair_scan', '', v_now);
   IF EXISTS (SELECT FROM outbox.payment_outbox_turns AS t
              WHERE t.worker_id IS NOT NULL AND t.due_at <= v_late AND t.due_at > v_start) THEN

@@ -8,18 +8,13 @@ LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  v_now   timestamptz := outbox.clock();
-  v_empty bigint[];
-  v_heads bigint[];
-  v_looks integer[];
-  v_more  boolean;
-  v_rails text[];
-  v_shards smallint[];
+  v_now  timestamptz := outbox.clock();
+  v_over outbox.ended_turn[];
 BEGIN
-  WITH over AS MATERIALIZED (
-    SELECT t.turn_id, t.lane_id, t.rail_type, t.tenant_id, l.shard, t.head_position, t.empty_looks, h.lane_position, h.next_attempt_at,
-           l.paused_at IS NULL AND l.halted_by IS NULL
-             AND (l.solo_sequence_id = 0 OR NOT outbox.main_lane_is_paused(l.participant_id, l.rail_type)) AS runs
+  v_over := ARRAY(
+    SELECT ROW(t.turn_id, t.lane_id, t.rail_type, t.tenant_id, l.shard, t.head_position, t.empty_looks, h.lane_position, h.next_attempt_at,
+               l.paused_at IS NULL AND l.halted_by IS NULL
+                 AND (l.solo_sequence_id = 0 OR NOT outbox.main_lane_is_paused(l.participant_id, l.rail_type)))::outbox.ended_turn
     FROM outbox.payment_outbox_turns AS t
     CROSS JOIN LATERAL (SELECT * FROM outbox.payment_outbox_lanes AS l WHERE l.lane_id = t.lane_id OFFSET 0) AS l
     LEFT JOIN LATERAL (
@@ -28,28 +23,21 @@ BEGIN
       ORDER BY r.lane_position LIMIT 1) AS h ON true
     WHERE t.turn_id = ANY (p_turn_ids) AND NOT EXISTS (
       SELECT FROM outbox.lane_rows(l.participant_id, l.rail_type, l.solo_sequence_id, t.head_position) AS r
-      WHERE r.turn_id = t.turn_id AND r.lane_position <= t.last_position OFFSET 0)),
-  ended AS (
-    DELETE FROM outbox.payment_outbox_turns AS t WHERE t.turn_id = ANY (ARRAY(SELECT o.turn_id FROM over AS o))),
-  next AS (
-    INSERT INTO outbox.payment_outbox_turns (lane_id, rail_type, tenant_id, shard, due_at, head_position)
-    SELECT o.lane_id, o.rail_type, o.tenant_id, o.shard, GREATEST(o.next_attempt_at, v_now), o.lane_position
-    FROM over AS o WHERE o.runs AND o.lane_position IS NOT NULL)
-  SELECT array_agg(o.lane_id) FILTER (WHERE o.runs AND o.lane_position IS NULL),
-         array_agg(o.head_position) FILTER (WHERE o.runs AND o.lane_position IS NULL),
-         array_agg(o.empty_looks) FILTER (WHERE o.runs AND o.lane_position IS NULL),
-         bool_or(o.runs AND o.next_attempt_at <= v_now),
-         array_agg(DISTINCT o.rail_type) FILTER (WHERE o.shard >= 0), array_agg(DISTINCT o.shard) FILTER (WHERE o.shard >= 0)
-  INTO v_empty, v_heads, v_looks, v_more, v_rails, v_shards
-  FROM over AS o;
-
-  IF v_empty IS NOT NULL THEN
-    PERFORM outbox.retire_lanes(v_empty, v_heads, v_looks);
+      WHERE r.turn_id = t.turn_id AND r.lane_position <= t.last_position OFFSET 0));
+  IF cardinality(v_over) = 0 THEN
+    RETURN false;
   END IF;
-  RETURN COALESCE(v_more, false) OR v_shards IS NOT NULL AND EXISTS (
-    SELECT FROM unnest(v_rails) AS r (rail_type) CROSS JOIN unnest(v_shards) AS s (shard)
-    WHERE EXISTS (SELECT FROM outbox.payment_outbox_turns AS t
-                  WHERE t.worker_id IS NULL AND t.rail_type = r.rail_type AND t.shard = s.shard AND t.due_at <= v_now OFFSET 0));
+  DELETE FROM outbox.payment_outbox_turns AS t WHERE t.turn_id = ANY (ARRAY(SELECT o.turn_id FROM unnest(v_over) AS o));
+  INSERT INTO outbox.payment_outbox_turns (lane_id, rail_type, tenant_id, shard, due_at, head_position)
+  SELECT o.lane_id, o.rail_type, o.tenant_id, o.shard, GREATEST(o.next_attempt_at, v_now), o.lane_position
+  FROM unnest(v_over) AS o WHERE o.runs AND o.lane_position IS NOT NULL;
+  PERFORM outbox.retire_lanes(array_agg(o.lane_id), array_agg(o.head_position), array_agg(o.empty_looks::integer))
+  FROM unnest(v_over) AS o WHERE o.runs AND o.lane_position IS NULL HAVING count(*) > 0;
+  RETURN EXISTS (
+    SELECT FROM unnest(v_over) AS o
+    WHERE o.runs AND o.next_attempt_at <= v_now
+       OR o.shard >= 0 AND EXISTS (SELECT FROM outbox.payment_outbox_turns AS t
+            WHERE t.worker_id IS NULL AND t.rail_type = o.rail_type AND t.shard = o.shard AND t.due_at <= v_now OFFSET 0));
 END
 $$;
 COMMENT ON FUNCTION outbox.settle_lanes(bigint[]) IS 'Says when lanes are next due after their lease has ended, and retires the empty ones. Says whether a claim would find more now, in these lanes or their shards.';

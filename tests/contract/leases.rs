@@ -108,8 +108,8 @@ async fn sixteen_outcomes_of_one_row_leave_one() {
 async fn forget_the_outcome(database: &Database) {
     let look = "WHEN s.held AND s.terminal THEN 'blocked'";
     database.take_out("judge_outcomes", look, "WHEN false THEN 'blocked'").await;
-    let delete = "DELETE FROM outbox.payment_outbox_pending AS p USING judged AS j";
-    let keep = "UPDATE outbox.payment_outbox_pending AS p SET attempt_count = p.attempt_count FROM judged AS j";
+    let delete = "DELETE FROM outbox.payment_outbox_pending AS p";
+    let keep = "UPDATE outbox.payment_outbox_pending AS p SET attempt_count = p.attempt_count";
     database.take_out("complete_outbox_batch", delete, keep).await;
 }
 

@@ -6,7 +6,7 @@ use crate::support::Database;
 
 /// Functions that need neither rights nor a search_path of their own, with the reason. Nobody
 /// is granted any of them: they run inside a definer function, with its rights and its search_path.
-const PURE: [(&str, &str); 28] = [
+const PURE: [(&str, &str); 30] = [
     ("asked_outcomes", "turns arrays into rows"),
     ("bump_participant_outbox_seq", "runs inside enqueue for every row"),
     ("check_actor", "looks at its arguments and at the isolation level"),
@@ -16,6 +16,7 @@ const PURE: [(&str, &str); 28] = [
     ("check_outcomes", "looks at its arguments"),
     ("check_policies_input", "looks at its argument"),
     ("check_worker", "looks at its argument and at the isolation level"),
+    ("claim_is_plain", "looks at its arguments and at the isolation level; folded into its callers"),
     ("clock", "asks PostgreSQL for the time; folded into its callers"),
     ("conflict_message", "makes a text"),
     ("enqueue_batch_fault", "looks at its argument"),
@@ -30,6 +31,7 @@ const PURE: [(&str, &str); 28] = [
     ("raise_first_fault", "raises an exception"),
     ("raise_refusal", "raises an exception"),
     ("remember_scan", "keeps a setting of the session"),
+    ("repair_looked_lately", "reads a setting of the session; folded into its callers"),
     ("report_conflict", "raises an exception"),
     ("scan_start", "reads a setting of the session"),
     ("try_timestamptz", "casts a text"),

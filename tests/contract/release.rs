@@ -93,7 +93,7 @@ async fn a_batch_leaves_one_event_unless_they_are_switched_off() {
 async fn without_the_switch_events_are_always_written() {
     let database = Database::new().await;
     let switch = "AND (SELECT s.batch_events FROM outbox.payment_outbox_settings AS s)";
-    for function in ["log_batch_event", "complete_outbox_batch", "requeue_expired"] {
+    for function in ["log_batch_event", "requeue_expired"] {
         database.take_out(function, switch, "").await;
     }
     assert_eq!(batch_events(&database, false).await.len(), 3);

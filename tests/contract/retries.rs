@@ -51,7 +51,7 @@ async fn without_the_ceiling_retries_go_on() {
 async fn without_the_burial_a_failure_has_no_dead_letter() {
     let database = Database::new().await;
     let bury = "PERFORM outbox.bury_failed(p_outbox_ids, p_worker_id);";
-    database.take_out("complete_outbox_batch", bury, "").await;
+    database.take_out("settle_the_rest", bury, "").await;
     assert_eq!(twentieth_retry(&database).await.2, [1, 0]);
 }
 
@@ -234,6 +234,6 @@ async fn attempts_are_numbered_by_the_ledger_and_the_count_never_goes_down() {
 async fn without_greatest_the_count_goes_down() {
     let database = Database::new().await;
     let greatest = "GREATEST(p.attempt_count, j.attempt_no)";
-    database.take_out("complete_outbox_batch", greatest, "j.attempt_no").await;
+    database.take_out("settle_the_rest", greatest, "j.attempt_no").await;
     assert_eq!(tampered_count(&database).await, [(1, 1), (2, 2)]);
 }

@@ -53,7 +53,7 @@ async fn a_retried_row_holds_up_the_others_where_order_counts() {
 
     let database = Database::new().await;
     database
-        .take_out("complete_outbox_batch", "solo = p.solo OR j.unordered", "solo = p.solo")
+        .take_out("settle_the_rest", "solo = p.solo OR j.unordered", "solo = p.solo")
         .await;
     assert_eq!(beside_a_retried_row(&database, NONE).await[0], Vec::<i64>::new());
 }
