@@ -14,8 +14,8 @@ BEGIN
     RAISE EXCEPTION 'p_outbox_ids has % rows: it must have between 1 and 10000', v_rows USING ERRCODE = 'P7110';
   END IF;
   IF cardinality(p_lease_tokens) <> v_rows OR cardinality(p_states) <> v_rows
-     OR NOT v_rows = ALL (p_optional_lengths) THEN
-    RAISE EXCEPTION 'the arrays of a batch must have the same length: p_outbox_ids has %', v_rows USING ERRCODE = 'P7116';
+     OR NOT v_rows = ALL (p_optional_lengths) OR array_ndims(p_outbox_ids) > 1 OR array_ndims(p_lease_tokens) > 1 THEN
+    RAISE EXCEPTION 'the arrays of a batch must have one dimension and the same length: p_outbox_ids has %', v_rows USING ERRCODE = 'P7116';
   END IF;
   IF array_position(p_outbox_ids, NULL) IS NOT NULL OR array_position(p_lease_tokens, NULL) IS NOT NULL THEN
     RAISE EXCEPTION 'p_outbox_id and p_lease_token must not be null' USING ERRCODE = 'P7116';

@@ -28,8 +28,8 @@ DECLARE
   v_lanes   integer;
   v_picked  record;
   v_leased  record;
-  v_more    outbox.payment_outbox_pending[];
-  v_rows    outbox.payment_outbox_pending[] := '{}';
+  v_more    uuid[];
+  v_ids     uuid[] := '{}';
   v_had     integer;
 BEGIN
   IF NOT outbox.claim_is_plain(p_batch_size, p_worker_id, p_lease_seconds, p_rail_types, p_lane_rows) THEN
@@ -52,8 +52,8 @@ BEGIN
     v_known := COALESCE(current_setting(v_hint, true), '') <> '';
     v_start := CASE WHEN v_known THEN outbox.scan_start(v_hint, v_scope, v_now) ELSE '-infinity' END;
     -- Few lanes with many rows each are cheaper than many with one: begin with a tenth of the batch.
-    v_lanes := GREATEST((p_batch_size - cardinality(v_rows)) / 10, 1);
-    v_had := cardinality(v_rows);
+    v_lanes := GREATEST((p_batch_size - cardinality(v_ids)) / 10, 1);
+    v_had := cardinality(v_ids);
     v_began := outbox.clock();
     v_picked := outbox.pick_lanes(v_rails, p_tenant_id, v_now, v_start, 0, v_lanes, v_place.shard);
     IF v_known OR outbox.clock() > v_began + interval '1 millisecond' THEN
@@ -64,44 +64,48 @@ BEGIN
       IF cardinality(v_picked.turn_ids) > 0 THEN
         v_leased := outbox.lease_lanes(
           v_picked.turn_ids,
-          LEAST(ceil((p_batch_size - cardinality(v_rows))::numeric / cardinality(v_picked.turn_ids))::integer, p_lane_rows),
-          p_batch_size - cardinality(v_rows), p_worker_id, v_now,
+          LEAST(ceil((p_batch_size - cardinality(v_ids))::numeric / cardinality(v_picked.turn_ids))::integer, p_lane_rows),
+          p_batch_size - cardinality(v_ids), p_worker_id, v_now,
           CASE WHEN v_place.batch IS NULL THEN v_now + p_lease_seconds * interval '1 second' ELSE 'infinity' END, v_place.batch, v_place.epoch);
-        v_more := v_leased.leased_rows;
-        v_rows := v_rows || v_more;
-        IF v_leased.lanes < cardinality(v_picked.turn_ids) AND cardinality(v_rows) < p_batch_size THEN
+        v_more := v_leased.leased_ids;
+        v_ids := v_ids || v_more;
+        IF v_leased.lanes < cardinality(v_picked.turn_ids) AND cardinality(v_ids) < p_batch_size THEN
           -- A lane that gave nothing is empty or waits: find out when to look again.
           PERFORM outbox.settle_lanes(v_picked.turn_ids);
         END IF;
       END IF;
-      EXIT WHEN cardinality(v_rows) >= p_batch_size OR v_picked.looked_at < v_lanes;
+      EXIT WHEN cardinality(v_ids) >= p_batch_size OR v_picked.looked_at < v_lanes;
       -- Lanes that gave little: take as many more as it needs at that rate.
       IF cardinality(v_more) > 0 THEN
-        v_lanes := GREATEST((p_batch_size - cardinality(v_rows)) * cardinality(v_picked.turn_ids) / cardinality(v_more), 1);
+        v_lanes := GREATEST((p_batch_size - cardinality(v_ids)) * cardinality(v_picked.turn_ids) / cardinality(v_more), 1);
       END IF;
       v_picked := outbox.pick_lanes(v_rails, p_tenant_id, v_now, v_picked.last_due, v_picked.last_turn, v_lanes, v_place.shard);
     END LOOP;
-    IF v_place.batch IS NOT NULL AND cardinality(v_rows) > v_had THEN
+    IF v_place.batch IS NOT NULL AND cardinality(v_ids) > v_had THEN
       UPDATE outbox.payment_outbox_shards AS s SET batch = v_place.batch, offsets = s.offsets || COALESCE(p_offsets, '{}'),
         lease_expires_at = GREATEST(s.lease_expires_at, v_now + p_lease_seconds * interval '1 second')
       WHERE s.rail_type = p_rail_types[1] AND s.shard = v_place.shard;
     END IF;
-    EXIT WHEN cardinality(v_rows) >= p_batch_size;
+    EXIT WHEN cardinality(v_ids) >= p_batch_size;
   END LOOP;
 
-  IF cardinality(v_rows) = 0 THEN
+  IF cardinality(v_ids) = 0 THEN
     RETURN;
   END IF;
-  PERFORM outbox.log_batch_event('LEASE_CLAIMED', p_worker_id, ARRAY(SELECT r.outbox_id FROM unnest(v_rows) AS r));
+  PERFORM outbox.log_batch_event('LEASE_CLAIMED', p_worker_id, v_ids);
+  -- Read here and not handed on from where they were leased: a thousand large payloads in an array would be copied again and again.
   RETURN QUERY
+    WITH leased AS MATERIALIZED (
+      SELECT p.*, i.n FROM unnest(v_ids) WITH ORDINALITY AS i (outbox_id, n)
+      CROSS JOIN LATERAL (SELECT * FROM outbox.payment_outbox_pending AS p WHERE p.outbox_id = i.outbox_id OFFSET 0) AS p)
     SELECT p.outbox_id, p.instruction_id, p.participant_id, p.sequence_id, p.idempotency_key, p.rail_type,
            p.payload, p.attempt_count, p.lease_token, p.lease_expires_at, p.headers, p.tenant_id,
            p.created_at, p.claimed_at, p.replay_of, p.dead_letter_of, COALESCE(e.times_lost, 0), p.turn_id, e.in_doubt_since,
            p.shard, p.batch
-    FROM unnest(v_rows) WITH ORDINALITY AS p
+    FROM leased AS p
     LEFT JOIN outbox.earlier_attempts(ARRAY(
-      SELECT t.outbox_id FROM unnest(v_rows) AS t WHERE t.attempt_count > 0 OR t.replay_of IS NOT NULL)) AS e ON e.outbox_id = p.outbox_id
-    ORDER BY p.ordinality;
+      SELECT t.outbox_id FROM leased AS t WHERE t.attempt_count > 0 OR t.replay_of IS NOT NULL)) AS e ON e.outbox_id = p.outbox_id
+    ORDER BY p.n;
 END
 $$;
 COMMENT ON FUNCTION outbox.claim_outbox_batch(integer, text, integer, text[], uuid, integer, smallint[], bigint[], jsonb, bigint[]) IS 'Leases due rows with a fresh lease_token each and returns them in lane order: whoever has been due longest first, and of each lane the due rows at its head. A lane is leased as a whole: its rows have the same turn_id. On an exactly-once rail, for shards that the worker owns and whose last batch it knows: the rows of each are its next batch.';

@@ -20,6 +20,7 @@ DECLARE
   v_busy    uuid[];
   v_now     timestamptz;
   v_judged  outbox.judged_outcome[];
+  v_decided bigint;
   v_entered uuid[];
   v_nos     integer[];
   v_states  outbox.outbox_attempt_state[];
@@ -46,14 +47,15 @@ BEGIN
     WHERE j.verdict = 'record'
     ON CONFLICT (outbox_id) WHERE state IN ('DISPATCHED', 'FAILED') DO NOTHING
     RETURNING e.outbox_id, e.attempt_no, e.state)
-  SELECT COALESCE(array_agg(e.outbox_id), '{}'), array_agg(e.attempt_no), array_agg(e.state) INTO v_entered, v_nos, v_states
-  FROM entered AS e;
+  SELECT COALESCE(array_agg(e.outbox_id), '{}'), array_agg(e.attempt_no), array_agg(e.state),
+         (SELECT count(*) FROM unnest(v_judged) AS j WHERE j.verdict <> 'too early')
+  INTO v_entered, v_nos, v_states, v_decided FROM entered AS e;
   DELETE FROM outbox.payment_outbox_pending AS p
   WHERE p.ctid = ANY (ARRAY(
     SELECT j.tuple FROM unnest(v_judged) AS j WHERE j.verdict = 'blocked' OR (j.verdict = 'record' AND j.state <> 'RETRYABLE')));
   PERFORM outbox.log_batch_event('ATTEMPT_COMPLETED', p_worker_id, v_entered);
-  IF cardinality(v_entered) < cardinality(v_judged) OR p_states && ARRAY['RETRYABLE', 'FAILED']::outbox.outbox_attempt_state[] THEN
-    PERFORM outbox.settle_the_rest(p_worker_id, v_now, p_outbox_ids, v_judged, v_entered);
+  IF cardinality(v_entered) < v_decided OR p_states && ARRAY['RETRYABLE', 'FAILED']::outbox.outbox_attempt_state[] THEN
+    PERFORM outbox.settle_the_rest(p_worker_id, v_now, p_outbox_ids, p_states, v_judged, v_entered);
   END IF;
   -- A failure has a dead letter, which is due at once.
   v_more := outbox.settle_lanes(v_turns) OR COALESCE('FAILED' = ANY (v_states), false);

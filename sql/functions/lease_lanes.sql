@@ -4,7 +4,7 @@
 CREATE OR REPLACE FUNCTION outbox.lease_lanes(
   p_turn_ids bigint[], p_lane_rows integer, p_rows integer, p_worker_id text, p_now timestamptz, p_expires_at timestamptz,
   p_batch bigint, p_epoch bigint,
-  OUT leased_rows outbox.payment_outbox_pending[], OUT lanes bigint
+  OUT leased_ids uuid[], OUT lanes bigint
 )
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
@@ -41,9 +41,9 @@ BEGIN
         shard = CASE WHEN p_batch IS NOT NULL THEN k.shard END, batch = p_batch
     FROM taken AS k JOIN leased AS h ON h.lane_id = k.lane_id
     WHERE p.ctid = k.tuple
-    RETURNING p, k.due_at, k.turn_id, k.lane_position)
-  SELECT COALESCE(array_agg(h.p ORDER BY h.due_at, h.turn_id, h.lane_position), '{}'), (SELECT count(*) FROM leased)
-  INTO leased_rows, lanes FROM held AS h;
+    RETURNING p.outbox_id, k.due_at, k.turn_id, k.lane_position)
+  SELECT COALESCE(array_agg(h.outbox_id ORDER BY h.due_at, h.turn_id, h.lane_position), '{}'), (SELECT count(*) FROM leased)
+  INTO leased_ids, lanes FROM held AS h;
 END
 $$;
-COMMENT ON FUNCTION outbox.lease_lanes(bigint[], integer, integer, text, timestamptz, timestamptz, bigint, bigint) IS 'Leases the due rows at the head of locked lanes, and returns them and how many lanes gave any.';
+COMMENT ON FUNCTION outbox.lease_lanes(bigint[], integer, integer, text, timestamptz, timestamptz, bigint, bigint) IS 'Leases the due rows at the head of locked lanes, and returns their ids and how many lanes gave any.';

@@ -23,10 +23,12 @@ BEGIN
     SELECT l.lane_id FROM outbox.payment_outbox_lanes AS l
     WHERE l.lane_id = ANY (ARRAY(SELECT d.lane_id FROM due AS d))
     FOR NO KEY UPDATE SKIP LOCKED),
-  -- A turn that was taken meanwhile is gone and drops out here: holding both locks makes the lane ours.
+  -- A turn that was taken meanwhile is gone and drops out here: holding both locks makes the lane ours. One that was
+  -- moved to another shard is found where it is now, so it is asked again what it has to be.
   ours AS (
     SELECT t.turn_id FROM outbox.payment_outbox_turns AS t
     WHERE t.ctid = ANY (ARRAY(SELECT d.tuple FROM due AS d)) AND t.lane_id = ANY (ARRAY(SELECT f.lane_id FROM free AS f))
+      AND t.worker_id IS NULL AND t.shard = p_shard
     FOR NO KEY UPDATE SKIP LOCKED)
   SELECT ARRAY(SELECT o.turn_id FROM ours AS o), count(*), min(d.due_at), max(d.due_at),
          max(d.turn_id) FILTER (WHERE d.due_at = (SELECT max(e.due_at) FROM due AS e))

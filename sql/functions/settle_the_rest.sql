@@ -1,6 +1,6 @@
 -- Where every outcome is a delivery that was recorded there is nothing of this to do.
 CREATE OR REPLACE FUNCTION outbox.settle_the_rest(
-  p_worker_id text, p_now timestamptz, p_outbox_ids uuid[], p_judged outbox.judged_outcome[], p_entered uuid[]
+  p_worker_id text, p_now timestamptz, p_outbox_ids uuid[], p_states outbox.outbox_attempt_state[], p_judged outbox.judged_outcome[], p_entered uuid[]
 ) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
@@ -19,9 +19,11 @@ BEGIN
   FROM unnest(p_judged) AS j WHERE j.verdict IN ('record', 'blocked') AND j.outbox_id <> ALL (p_entered)
   HAVING count(*) > 0;
 
-  PERFORM outbox.bury_failed(p_outbox_ids, p_worker_id);
-  PERFORM outbox.admit_to_lane(p.participant_id, p.rail_type, p.sequence_id, p.tenant_id, p.sequence_id, p.next_attempt_at)
-  FROM outbox.payment_outbox_pending AS p WHERE p.outbox_id = ANY (p_outbox_ids) AND p.solo AND p.turn_id IS NULL;
+  IF p_states && ARRAY['RETRYABLE', 'FAILED']::outbox.outbox_attempt_state[] THEN
+    PERFORM outbox.bury_failed(p_outbox_ids, p_worker_id);
+    PERFORM outbox.admit_to_lane(p.participant_id, p.rail_type, p.sequence_id, p.tenant_id, p.sequence_id, p.next_attempt_at)
+    FROM outbox.payment_outbox_pending AS p WHERE p.outbox_id = ANY (p_outbox_ids) AND p.solo AND p.turn_id IS NULL;
+  END IF;
 END
 $$;
-COMMENT ON FUNCTION outbox.settle_the_rest(text, timestamptz, uuid[], outbox.judged_outcome[], uuid[]) IS 'What has to be done about outcomes that are not plain deliveries: rows that stay pending, second terminal outcomes, dead letters.';
+COMMENT ON FUNCTION outbox.settle_the_rest(text, timestamptz, uuid[], outbox.outbox_attempt_state[], outbox.judged_outcome[], uuid[]) IS 'What has to be done about outcomes that are not plain deliveries: rows that stay pending, second terminal outcomes, dead letters.';

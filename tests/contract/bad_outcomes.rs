@@ -24,7 +24,7 @@ const BAD_OUTCOME: [Case; 17] = [
     ("p_retry_delay_seconds", "2147483647", "P7112", "p_retry_delay_seconds is 2147483647"),
 ];
 
-const BAD_OUTCOMES: [Case; 24] = [
+const BAD_OUTCOMES: [Case; 25] = [
     ("p_worker_id", "NULL", "P7109", "p_worker_id"),
     ("p_worker_id", "' '", "P7109", "p_worker_id"),
     ("p_outbox_ids", "NULL", "P7116", "p_outbox_ids"),
@@ -39,6 +39,7 @@ const BAD_OUTCOMES: [Case; 24] = [
     ),
     ("p_outbox_ids", "ARRAY[gen_random_uuid(), gen_random_uuid()]", "P7116", "same length"),
     ("p_lease_tokens", "'{}'", "P7116", "same length"),
+    ("p_outbox_ids", "ARRAY[ARRAY[gen_random_uuid()]]", "P7116", "one dimension"),
     ("p_states", "'{DISPATCHED,FAILED}'", "P7116", "same length"),
     ("p_rail_references", "'{a,b}'", "P7116", "same length"),
     ("p_rail_codes", "'{}'", "P7116", "same length"),

@@ -186,7 +186,7 @@ async fn a_long_lane_gets_its_turn_like_everyone_else() {
 #[tokio::test]
 async fn a_claim_that_begins_with_one_lane_is_filled_by_it() {
     let database = Database::new().await;
-    let several = "v_lanes := GREATEST((p_batch_size - cardinality(v_rows)) / 10, 1);";
+    let several = "v_lanes := GREATEST((p_batch_size - cardinality(v_ids)) / 10, 1);";
     database.take_out("claim_outbox_batch", several, "v_lanes := 1;").await;
     assert_eq!(beside_a_long_lane(&database).await, (0, 100));
 }
