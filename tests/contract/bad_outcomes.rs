@@ -106,9 +106,7 @@ async fn without_the_look_at_the_outcomes_bad_ones_are_recorded() {
     let (database, row) = with_a_held_row().await;
     let client = database.connect().await;
     assert_eq!(let_through(&client, &batch(&row), &BAD_OUTCOMES).await, [""; 0]);
-    database
-        .take_out("complete_outbox_batch", ", outbox.check_outcomes(", ", concat(")
-        .await;
+    database.take_out("complete_outbox_batch", ", outbox.check_outcomes(", ", concat(").await;
     let through = let_through(&client, &batch(&row), &BAD_OUTCOMES).await;
     for case in
         ["p_rail_references => '{a,b}'", "p_retry_delays_seconds => '{-1}'", "p_states => NULL"]

@@ -16,7 +16,10 @@ const PURE: [(&str, &str); 30] = [
     ("check_outcomes", "looks at its arguments"),
     ("check_policies_input", "looks at its argument"),
     ("check_worker", "looks at its argument and at the isolation level"),
-    ("claim_is_plain", "looks at its arguments and at the isolation level; folded into its callers"),
+    (
+        "claim_is_plain",
+        "looks at its arguments and at the isolation level; folded into its callers",
+    ),
     ("clock", "asks PostgreSQL for the time; folded into its callers"),
     ("conflict_message", "makes a text"),
     ("enqueue_batch_fault", "looks at its argument"),

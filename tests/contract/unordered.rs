@@ -52,9 +52,7 @@ async fn a_retried_row_holds_up_the_others_where_order_counts() {
     assert_eq!(beside_a_retried_row(&database, STRICT).await, [vec![], vec![1, 2, 3]]);
 
     let database = Database::new().await;
-    database
-        .take_out("settle_the_rest", "solo = p.solo OR j.unordered", "solo = p.solo")
-        .await;
+    database.take_out("settle_the_rest", "solo = p.solo OR j.unordered", "solo = p.solo").await;
     assert_eq!(beside_a_retried_row(&database, NONE).await[0], Vec::<i64>::new());
 }
 
