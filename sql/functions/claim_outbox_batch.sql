@@ -29,7 +29,7 @@ DECLARE
   v_picked  record;
   v_leased  record;
   v_more    uuid[];
-  v_ids     uuid[] := '{}';
+  v_ids     uuid[] := ARRAY[]::uuid[];
   v_had     integer;
 BEGIN
   IF NOT outbox.claim_is_plain(p_batch_size, p_worker_id, p_lease_seconds, p_rail_types, p_lane_rows) THEN
@@ -60,7 +60,7 @@ BEGIN
       PERFORM outbox.remember_scan(v_hint, v_scope, v_start, COALESCE(v_picked.first_due, v_now), v_now, outbox.clock() - v_began);
     END IF;
     LOOP
-      v_more := '{}';
+      v_more := ARRAY[]::uuid[];
       IF cardinality(v_picked.turn_ids) > 0 THEN
         v_leased := outbox.lease_lanes(
           v_picked.turn_ids,
