@@ -21,8 +21,9 @@ use super::properties::Shape;
 use super::under_way::UnderWay;
 use crate::delivery::{Failure, Outcome};
 
-/// How often is looked whether anything is overdue. Answers do not wait for it.
-const TICK: Duration = Duration::from_millis(50);
+/// How often is looked whether anything is overdue. Answers do not wait for it. Not more often, because rdkafka's poll
+/// spins through its last millisecond.
+const TICK: Duration = Duration::from_millis(200);
 /// A partition forgets a producer that it has heard nothing of for a day, unless it is configured
 /// otherwise (`producer.id.expiration.ms`).
 const LIFETIME: Duration = Duration::from_secs(6 * 3_600);
