@@ -2,16 +2,18 @@
 //!
 //! Compiled in only where debug assertions are: a release build has none of it.
 
-/// Dies here, as by `kill -9`, if `TRESTLE_FAILPOINT` names this place; stands still until it is woken if
-/// that is `stop:` and this place, once.
+/// Dies here, as by `kill -9`, if `TRESTLE_FAILPOINT` names this place (`place@2`: the second time that it comes
+/// here); stands still until it is woken if that is `stop:` and this place, once.
 #[cfg(debug_assertions)]
 pub(crate) fn failpoint(name: &str) {
     use std::sync::OnceLock;
-    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
     static WANTED: OnceLock<Option<String>> = OnceLock::new();
     static STOPPED: AtomicBool = AtomicBool::new(false);
+    static TIMES: AtomicUsize = AtomicUsize::new(0);
     let wanted = WANTED.get_or_init(|| std::env::var("TRESTLE_FAILPOINT").ok()).as_deref();
-    if wanted == Some(name) {
+    let (place, times) = wanted.map_or(("", "1"), |own| own.split_once('@').unwrap_or((own, "1")));
+    if place == name && (TIMES.fetch_add(1, Ordering::Relaxed) + 1).to_string() == times {
         // Nothing is flushed, nothing is dropped.
         signal("-9");
         loop {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The long form of the tests of exactly once, on servers of its own, which are gone afterwards.
 # DATABASE_URL and KAFKA_BROKERS, where set, replace a server. EXACTLY_ONCE_ROUNDS says how long,
-# words in TESTS which: crashes late everything servers failover.
+# words in TESTS which: crashes late lone everything servers failover.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 cd "$PROJECT"
 

@@ -98,6 +98,25 @@ impl Topic {
         }
     }
 
+    /// Somebody else has made it.
+    pub(crate) fn is_there(&mut self, partitions: i32) {
+        self.partitions = partitions;
+    }
+
+    /// Deletes it, and makes another one of its name.
+    pub(crate) async fn make_anew(&mut self, partitions: i32) {
+        let admin = admin(&self.brokers);
+        let deleted = admin.delete_topics(&[&self.name], &options()).await;
+        deleted.expect("Kafka answers")[0].as_ref().expect("the topic can be deleted");
+        self.partitions = partitions;
+        let new = NewTopic::new(&self.name, partitions, TopicReplication::Fixed(1));
+        let deadline = Instant::now() + PATIENCE;
+        // A broker deletes in its own time.
+        while admin.create_topics([&new], &options()).await.expect("Kafka answers")[0].is_err() {
+            assert!(Instant::now() < deadline, "the topic is not deleted");
+        }
+    }
+
     /// Sets how large its batches may be.
     pub(crate) async fn limit(&self, bytes: usize) {
         let bytes = bytes.to_string();

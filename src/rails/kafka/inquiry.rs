@@ -66,10 +66,9 @@ fn answer(
     };
     let metadata = metadata(&carrier, topic, settings.question_timeout());
     let silent = metadata.as_ref().err().copied();
-    let answer = metadata.and_then(|metadata| partitions(&metadata, topic)).map(|partitions| {
-        let limit = limit(settings, topic, admin);
-        Found { partitions, limit, at: Instant::now() }
-    });
+    let answer = metadata
+        .and_then(|metadata| partitions(&metadata, topic))
+        .map(|partitions| found_with(partitions, settings, topic, admin));
     match &answer {
         Ok(Found { partitions, limit, .. }) => {
             info!(rail = &*settings.log.rail, %topic, partitions, limit, "the topic is there");
@@ -106,21 +105,32 @@ pub(super) fn found<'a>(metadata: &'a Metadata, topic: &str) -> Result<&'a Metad
     }
 }
 
-/// The topic's `max.message.bytes`; nothing where it cannot be read, because the user lacks the
-/// right to describe configurations.
-pub(super) fn limit(
+/// A topic with so many partitions, and what its settings say. They cannot be read where the user lacks the right to
+/// describe configurations.
+pub(super) fn found_with(
+    partitions: usize,
     settings: &Settings,
     topic: &str,
     admin: &mut Option<AdminClient<Log>>,
-) -> Option<usize> {
-    let found = ask_limit(settings, topic, admin);
-    if found.is_none() {
+) -> Found {
+    let described = ask_settings(settings, topic, admin);
+    let limit = described.as_ref().and_then(limit);
+    if limit.is_none() {
         warn!(
             rail = &*settings.log.rail,
             topic, "{LIMIT} of the topic cannot be read: allow DescribeConfigs on it"
         );
     }
-    found
+    let policy = described.as_ref().and_then(|described| value(described, "cleanup.policy"));
+    Found { partitions, limit, keeps: policy == Some("delete"), at: Instant::now() }
+}
+
+fn limit(described: &ConfigResource) -> Option<usize> {
+    value(described, LIMIT)?.parse().ok()
+}
+
+fn value<'a>(described: &'a ConfigResource, name: &str) -> Option<&'a str> {
+    described.get(name)?.value.as_deref()
 }
 
 /// Where it cannot be read, the caller decides who needs to know.
@@ -129,6 +139,14 @@ pub(super) fn ask_limit(
     topic: &str,
     admin: &mut Option<AdminClient<Log>>,
 ) -> Option<usize> {
+    ask_settings(settings, topic, admin).as_ref().and_then(limit)
+}
+
+fn ask_settings(
+    settings: &Settings,
+    topic: &str,
+    admin: &mut Option<AdminClient<Log>>,
+) -> Option<ConfigResource> {
     let config = settings.properties.admin();
     let admin = match admin {
         Some(admin) => admin,
@@ -137,8 +155,7 @@ pub(super) fn ask_limit(
             admin.insert(made)
         }
     };
-    let resource = describe(admin, topic, settings.question_timeout())?;
-    resource.get(LIMIT)?.value.as_ref()?.parse().ok()
+    describe(admin, topic, settings.question_timeout())
 }
 
 /// The settings of a topic; nothing where they may not be read. Not to be called by a task of a

@@ -44,6 +44,8 @@ pub(super) struct Found {
     pub(super) partitions: usize,
     /// How large its batches may be, where that could be read.
     pub(super) limit: Option<usize>,
+    /// Whether a record stays there until it is old, which is not so where records are compacted.
+    pub(super) keeps: bool,
     pub(super) at: Instant,
 }
 

@@ -19,6 +19,7 @@ mod everything;
 mod failover;
 mod faults;
 mod late;
+mod lone;
 mod moves;
 mod names;
 mod neighbours;

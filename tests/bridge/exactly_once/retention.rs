@@ -47,7 +47,7 @@ async fn a_shard_that_stood_still_for_longer_than_the_retention_goes_on() {
 #[tokio::test]
 async fn a_worker_knows_where_topics_end_that_others_write_to() {
     let scene = Scene::new().await;
-    // A minute is three seconds.
+    // What is done every fifteen seconds is done more often than once in one.
     let setup = scene.setup.clone().env("TRESTLE_HURRY", "20");
     let mut worker = setup.env("TRESTLE_FAILPOINT", "eos_sent").run();
     worker.logged_times("the shard is ready", 4).await;

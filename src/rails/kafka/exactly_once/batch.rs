@@ -17,6 +17,8 @@ pub(super) struct Parcel {
     pub(super) lane: Arc<Lane>,
     pub(super) index: usize,
     pub(super) topic: Arc<str>,
+    /// Whether its topic keeps it until it is old.
+    pub(super) kept: bool,
 }
 
 /// The records of one transaction, in the order in which they are sent.
@@ -28,6 +30,11 @@ pub(super) struct Plan {
 impl Plan {
     pub(super) fn topics(&self) -> BTreeSet<&str> {
         self.parcels.iter().map(|parcel| &*parcel.topic).collect()
+    }
+
+    /// Whether it cannot be torn, and its record itself says whether it was committed.
+    pub(super) fn speaks_for_itself(&self) -> bool {
+        matches!(&*self.parcels, [parcel] if parcel.kept)
     }
 
     /// The row that is sent in this place.
@@ -54,7 +61,9 @@ pub(super) fn plan<C: ClientContext>(
         }
         for index in lane.unreported() {
             match judge(shared, client, verdicts, lane, index, &mark) {
-                Ok(topic) => plan.parcels.push(Parcel { lane: Arc::clone(lane), index, topic }),
+                Ok((topic, kept)) => {
+                    plan.parcels.push(Parcel { lane: Arc::clone(lane), index, topic, kept });
+                }
                 Err(outcome @ Outcome::Unavailable { .. }) => {
                     report_from(lane, index, &outcome);
                     break;
@@ -73,7 +82,7 @@ pub(super) fn plan<C: ClientContext>(
     plan
 }
 
-/// The topic of a row, or why it is not sent.
+/// The topic of a row and whether that keeps it, or why it is not sent.
 fn judge<C: ClientContext>(
     shared: &Shared,
     client: &Client<C>,
@@ -81,7 +90,7 @@ fn judge<C: ClientContext>(
     lane: &Lane,
     index: usize,
     mark: &str,
-) -> Result<Arc<str>, Outcome> {
+) -> Result<(Arc<str>, bool), Outcome> {
     let row = &lane.rows()[index];
     let topic = shared.settings.topics.of(row).map_err(Outcome::Refused)?;
     let unavailable =
@@ -93,5 +102,5 @@ fn judge<C: ClientContext>(
     if let Some(limit) = found.limit.filter(|limit| size > *limit) {
         return Err(Outcome::Refused(classify::too_large(Some(limit))));
     }
-    verdicts.of(row).map_or(Ok(topic), Err)
+    verdicts.of(row).map_or(Ok((topic, found.keeps)), Err)
 }

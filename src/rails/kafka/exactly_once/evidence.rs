@@ -73,9 +73,10 @@ impl<'a> Reader<'a> {
             let decided = stand.batch - i64::from(stand.under_way);
             let open: Vec<&Entry> = told.entries.iter().filter(|e| e.batch > decided).collect();
             evidence.complete = open.iter().map(|entry| (entry.batch, entry.rows)).collect();
-            if stand.under_way || !told.entries.is_empty() || told.lost {
-                evidence.found = self.tail(stand, &open, told.lost)?;
-            }
+            // Always: batches that speak for themselves are not in the register, and the database may have lost them.
+            evidence.found = self.tail(stand, &open, Need::of(stand, &told, &open))?;
+            let last_found = evidence.found.iter().map(|row| row.batch).max();
+            evidence.last_batch = evidence.last_batch.max(last_found);
         }
         evidence.places = self.places(stand)?;
         let mut origin = told.last.map(|entry| entry.origin).unwrap_or_default();
@@ -144,19 +145,10 @@ impl<'a> Reader<'a> {
 
     /// The rows of the shard that are in the topics since `stand`. A topic that is gone is missed only if
     /// something that nobody has decided about may be in it.
-    fn tail(
-        &self,
-        stand: &Stand,
-        open: &[&Entry],
-        register_lost: bool,
-    ) -> Result<Vec<Found>, Blind> {
+    fn tail(&self, stand: &Stand, open: &[&Entry], need: Need) -> Result<Vec<Found>, Blind> {
         let named = |topic: &str| open.iter().any(|entry| entry.offsets.contains_key(topic));
-        let may_be_in = |topic: &str| {
-            let noted = stand.places.contains_key(topic);
-            noted && (stand.under_way || register_lost) || named(topic)
-        };
-        // The database has lost commits: what is deleted meanwhile may be what it does not know of.
-        let forgetful = open.iter().any(|entry| entry.batch > stand.batch);
+        let may_be_in =
+            |topic: &str| need.noted_topics && stand.places.contains_key(topic) || named(topic);
         let mut stretches = Vec::new();
         for (topic, places) in &beginnings(stand, open)? {
             if *topic == self.shared.register_topic || is_taken_out("tail") {
@@ -169,8 +161,7 @@ impl<'a> Reader<'a> {
                 None => continue,
                 Some(bounds) => bounds,
             };
-            let all = stand.under_way || forgetful;
-            stretches.extend(stretches_of(topic, places, &bounds, all)?);
+            stretches.extend(stretches_of(topic, places, &bounds, need.records)?);
         }
         let mut found = Vec::new();
         self.read(stretches, |message| found.extend(self.row(message)))?;
@@ -277,6 +268,39 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// What has to be there still.
+struct Need {
+    /// Each topic of which the database knows a place.
+    noted_topics: bool,
+    records: Records,
+}
+
+/// Which records of a topic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Records {
+    /// All since its place: something that nobody has decided about may be there.
+    All,
+    /// What retention has left.
+    Rest,
+    /// Nothing, because nothing tells of any: the topic may even be another one by now.
+    Any,
+}
+
+impl Need {
+    fn of(stand: &Stand, told: &Told, open: &[&Entry]) -> Self {
+        // The database has lost commits: what is deleted meanwhile may be what it does not know of.
+        let forgetful = open.iter().any(|entry| entry.batch > stand.batch);
+        let records = if stand.under_way || forgetful {
+            Records::All
+        } else if !told.entries.is_empty() || told.lost {
+            Records::Rest
+        } else {
+            Records::Any
+        };
+        Self { noted_topics: stand.under_way || told.lost, records }
+    }
+}
+
 /// An entry of the register, or why it cannot be read, and its offset.
 type Inscription = (i64, Result<Entry, String>);
 
@@ -316,26 +340,32 @@ fn beginnings(stand: &Stand, open: &[&Entry]) -> Result<Places, Blind> {
     Ok(from)
 }
 
-/// What of a topic is to be read: each partition from its place on. What retention has deleted meanwhile is
-/// missed only where `all` of it is needed: what nobody has decided about may have been there.
+/// What of a topic is to be read: each partition from its place on, as a whole if it is not the one that it was.
 fn stretches_of(
     topic: &str,
     places: &BTreeMap<i32, i64>,
     bounds: &BTreeMap<i32, (i64, i64)>,
-    all: bool,
+    needed: Records,
 ) -> Result<Vec<Stretch>, Blind> {
-    if let Some(gone) = places.keys().find(|partition| !bounds.contains_key(partition)) {
+    let gone = places.keys().find(|partition| !bounds.contains_key(partition));
+    if let Some(gone) = gone.filter(|_| needed != Records::Any) {
         return Err(Blind::Gone(format!("partition {gone} of {topic} is gone")));
     }
     let stretch = |(partition, (low, high)): (&i32, &(i64, i64))| {
         // A partition that is not among the places is younger than them.
         let from = places.get(partition).copied().unwrap_or(*low);
-        if *high < from || (*low > from && all) {
+        let missed = match needed {
+            Records::All => *high < from || *low > from,
+            Records::Rest => *high < from,
+            Records::Any => false,
+        };
+        if missed {
             return Err(Blind::Gone(format!(
                 "partition {partition} of {topic} has the offsets {low} to {high}, but what is to be found out is from {from} on"
             )));
         }
-        Ok((topic.to_owned(), *partition, from.max(*low), *high))
+        let from = if *high < from { *low } else { from.max(*low) };
+        Ok((topic.to_owned(), *partition, from, *high))
     };
     bounds.iter().map(stretch).collect()
 }
@@ -392,29 +422,35 @@ mod tests {
         assert!(matches!(read_up_to(4), Err(Blind::Unavailable(_))));
     }
 
-    fn read(places: &[(i32, i64)], low: i64, under_way: bool) -> Option<Vec<(i32, i64, i64)>> {
+    fn read(places: &[(i32, i64)], low: i64, needed: Records) -> Option<Vec<(i32, i64, i64)>> {
         let bounds = [(0, (low, 20)), (1, (0, 3))].into();
         let places = places.iter().copied().collect();
-        let stretches = stretches_of("t", &places, &bounds, under_way).ok()?;
+        let stretches = stretches_of("t", &places, &bounds, needed).ok()?;
         Some(stretches.into_iter().map(|(_, partition, from, to)| (partition, from, to)).collect())
     }
 
     #[test]
     fn a_topic_is_read_from_its_places_on_and_what_is_younger_as_a_whole() {
-        assert_eq!(read(&[(0, 7)], 5, true), Some(vec![(0, 7, 20), (1, 0, 3)]));
+        for needed in [Records::All, Records::Rest, Records::Any] {
+            assert_eq!(read(&[(0, 7)], 5, needed), Some(vec![(0, 7, 20), (1, 0, 3)]));
+        }
     }
 
     #[test]
     fn what_retention_has_deleted_is_missed_only_while_a_batch_is_under_way() {
-        assert_eq!(read(&[(0, 7)], 9, false), Some(vec![(0, 9, 20), (1, 0, 3)]));
-        assert_eq!(read(&[(0, 7)], 9, true), None);
+        for needed in [Records::Rest, Records::Any] {
+            assert_eq!(read(&[(0, 7)], 9, needed), Some(vec![(0, 9, 20), (1, 0, 3)]));
+        }
+        assert_eq!(read(&[(0, 7)], 9, Records::All), None);
     }
 
     #[test]
     fn a_topic_that_is_shorter_than_it_was_is_not_the_same() {
-        for under_way in [true, false] {
-            assert_eq!(read(&[(0, 21)], 5, under_way), None);
-            assert_eq!(read(&[(0, 7), (2, 0)], 5, under_way), None, "a partition is gone");
+        for needed in [Records::All, Records::Rest] {
+            assert_eq!(read(&[(0, 21)], 5, needed), None);
+            assert_eq!(read(&[(0, 7), (2, 0)], 5, needed), None, "a partition is gone");
         }
+        let whole = Some(vec![(0, 5, 20), (1, 0, 3)]);
+        assert_eq!(read(&[(0, 21), (2, 0)], 5, Records::Any), whole, "and is read as a whole");
     }
 }

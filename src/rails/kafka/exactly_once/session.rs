@@ -133,20 +133,25 @@ impl Session {
         self.producer.client()
     }
 
-    /// Sends a batch: all of it, then the register's record, then the commit. Only when that has
-    /// succeeded, the rows are reported.
-    pub(super) fn transact(&self, plan: &Plan, origin: &Places) -> Result<(), Doubt> {
+    /// Sends a batch: all of it, then the register's record (unless the batch is to be known without one), then
+    /// the commit. Only when that has succeeded, the rows are reported.
+    pub(super) fn transact(&self, plan: &Plan, entered: Option<&Places>) -> Result<(), Doubt> {
         failpoint("eos_before_begin");
         let deadline = Instant::now() + self.shared.settings.overdue_after();
         self.producer.begin_transaction().map_err(|error| Doubt::Producer(code(error)))?;
         let mut offsets = Places::new();
-        if is_taken_out("register_order") {
-            self.enter(plan, &offsets, origin, deadline)?;
+        if let Some(origin) = entered {
+            if is_taken_out("register_order") {
+                self.enter(plan, &offsets, origin, deadline)?;
+            }
+            self.announce(plan, deadline)?;
         }
-        self.announce(plan, deadline)?;
-        let references = self.send_rows(plan, &mut offsets, deadline)?;
+        let announced = usize::from(entered.is_some());
+        let references = self.send_rows(plan, announced, &mut offsets, deadline)?;
         failpoint("eos_sent");
-        if !is_taken_out("register_order") {
+        if let Some(origin) = entered
+            && !is_taken_out("register_order")
+        {
             self.enter(plan, &offsets, origin, deadline)?;
         }
         self.await_silence(deadline);
@@ -171,10 +176,11 @@ impl Session {
         }
     }
 
-    /// Returns where each row came to stand.
+    /// Returns where each row came to stand, when those who were announced are there too.
     fn send_rows(
         &self,
         plan: &Plan,
+        announced: usize,
         offsets: &mut Places,
         deadline: Instant,
     ) -> Result<Vec<String>, Doubt> {
@@ -186,16 +192,19 @@ impl Session {
             }
         }
         let mut references = vec![String::new(); plan.parcels.len()];
-        // And the announcement.
-        self.await_answers(plan.parcels.len() + 1, deadline, |place, partition, offset| {
-            let Some(parcel) = plan.parcels.get(place) else { return };
-            let topic = &*parcel.topic;
-            references[place] = reference(topic, partition, offset);
-            let reached = offsets.entry(topic.to_owned()).or_default().entry(partition);
-            let at = reached.or_insert(offset);
-            *at = (*at).max(offset);
-            self.shared.reach.passed(topic, partition, offset);
-        })?;
+        self.await_answers(
+            plan.parcels.len() + announced,
+            deadline,
+            |place, partition, offset| {
+                let Some(parcel) = plan.parcels.get(place) else { return };
+                let topic = &*parcel.topic;
+                references[place] = reference(topic, partition, offset);
+                let reached = offsets.entry(topic.to_owned()).or_default().entry(partition);
+                let at = reached.or_insert(offset);
+                *at = (*at).max(offset);
+                self.shared.reach.passed(topic, partition, offset);
+            },
+        )?;
         Ok(references)
     }
 
@@ -381,7 +390,12 @@ mod tests {
             stopping: Arc::new(AtomicBool::new(false)),
             settled: mpsc::unbounded_channel().0,
         };
-        Parcel { lane: Arc::new(Lane::new(vec![row(1)], terms)), index: 0, topic: "t".into() }
+        Parcel {
+            lane: Arc::new(Lane::new(vec![row(1)], terms)),
+            index: 0,
+            topic: "t".into(),
+            kept: true,
+        }
     }
 
     /// librdkafka then says `_STATE` of whatever comes next.

@@ -61,6 +61,8 @@ pub(super) struct Shard {
     noted_at: Instant,
     /// Where each topic ended before the shard's first record there.
     origin: Places,
+    /// Whether the register has it, in an entry of this session.
+    origin_entered: bool,
 }
 
 impl Shard {
@@ -82,6 +84,7 @@ impl Shard {
             last_batch: 0,
             noted_at: Instant::now(),
             origin: Places::new(),
+            origin_entered: false,
         }
     }
 
@@ -127,7 +130,7 @@ impl Shard {
         }
     }
 
-    fn end(self) {
+    fn end(mut self) {
         self.status.over.store(true, Ordering::Relaxed);
         // What is in the database already is for whoever is next.
         while let Ok(command) = self.commands.try_recv() {
@@ -135,6 +138,8 @@ impl Shard {
                 lanes.iter().for_each(|lane| lane.leave_undecided(None));
             }
         }
+        // Whoever is next reads the topics from where they end now.
+        self.note_ends();
         // Lost ones are not ours to release.
         if let Err(Denied::Away(words)) = self.keeper.release(self.tenure) {
             warn!(
@@ -172,6 +177,7 @@ impl Shard {
             Ok((evidence, origin)) => {
                 self.reconcile(&stand, &evidence)?;
                 self.origin = origin;
+                self.origin_entered = false;
             }
             Err(Blind::Unavailable(words)) => return Err(Setback::Later(words)),
             Err(Blind::Gone(words)) => return Err(self.halt(&words)),
@@ -273,9 +279,12 @@ impl Shard {
     /// While a shard stands still its topics go on: what the database remembers of them would grow old until
     /// they have forgotten it, or until nobody could read from there on in time.
     fn keep_up(&mut self) {
-        if self.noted_at.elapsed() < hurried(KEEP_UP) {
-            return;
+        if self.noted_at.elapsed() >= hurried(KEEP_UP) {
+            self.note_ends();
         }
+    }
+
+    fn note_ends(&mut self) {
         self.noted_at = Instant::now();
         let places = self.shared.reach.places();
         if let Err(denied) = self.keeper.keep_up(self.tenure, self.last_batch, &places) {
@@ -310,8 +319,10 @@ impl Shard {
             return Some(Next::TakeUp);
         }
         self.begin_in(&topics);
-        match session.transact(&plan, &self.origin) {
+        let entered = !(self.origin_entered && plan.speaks_for_itself());
+        match session.transact(&plan, entered.then_some(&self.origin)) {
             Ok(()) => {
+                self.origin_entered = true;
                 self.verdicts.forget(rows());
                 None
             }
@@ -375,6 +386,7 @@ impl Shard {
                 && let Some(ends) = self.shared.reach.places().remove(*topic)
             {
                 self.origin.insert((*topic).to_owned(), ends);
+                self.origin_entered = false;
             }
         }
     }

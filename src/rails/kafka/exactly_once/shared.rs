@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
 use rdkafka::client::{Client, ClientContext};
@@ -108,9 +108,8 @@ impl Shared {
         }
         let partitions = self.partitions(client, topic)?;
         let mut admin = self.admin.lock().unwrap_or_else(PoisonError::into_inner);
-        let limit = inquiry::limit(&self.settings, topic, &mut admin);
-        let found = Found { partitions, limit, at: Instant::now() };
-        self.batch_bytes.fetch_min(limit.unwrap_or(usize::MAX), Ordering::Relaxed);
+        let found = inquiry::found_with(partitions, &self.settings, topic, &mut admin);
+        self.batch_bytes.fetch_min(found.limit.unwrap_or(usize::MAX), Ordering::Relaxed);
         let mut topics = self.topics.lock().unwrap_or_else(PoisonError::into_inner);
         topics.insert(Arc::clone(topic), found);
         Ok(found)

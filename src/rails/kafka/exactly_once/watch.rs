@@ -14,9 +14,9 @@ use super::shared::Shared;
 use super::survey;
 use crate::failpoint::hurried;
 
-/// What we know of the ends of topics is never much older. Others write to them too, and what the
-/// database remembers must not fall behind what retention deletes.
-pub(super) const KEEP_UP: Duration = Duration::from_secs(60);
+/// What we know of the ends of topics is never much older. Others write to them too, what the database remembers must
+/// not fall behind what retention deletes, and whoever takes a shard over reads from there on.
+pub(super) const KEEP_UP: Duration = Duration::from_secs(15);
 /// How often is looked whether something is due.
 const TICK: Duration = Duration::from_millis(200);
 /// How often a broker is asked for a sign of life, when nothing else asks one.
