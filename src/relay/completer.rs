@@ -27,9 +27,10 @@ const BATCH: usize = 1_000;
 /// With those that wait for their lanes the database takes at most so many.
 const MOST: usize = 10_000;
 /// How long an outcome waits for company: twice as long as the last batch took to write, within these
-/// bounds, so that a busy database gets fewer and larger batches. One of a shard's batch does not wait: until it is
-/// written, the shard stands still.
+/// bounds, so that a busy database gets fewer and larger batches.
 const GATHER: std::ops::Range<Duration> = Duration::from_millis(2)..Duration::from_millis(25);
+/// One of a shard's batch waits for the rest of its batch alone: until that is written, the shard stands still.
+const GATHER_BATCH: Duration = Duration::from_millis(1);
 /// So many are company enough.
 const ENOUGH: usize = 100;
 /// When a lane that somebody else has locked is looked at again.
@@ -242,9 +243,9 @@ async fn receive(
         // Nobody sends any more, or there is no room; but what waits is still to be written.
         tokio::time::sleep(BUSY_PAUSE).await;
     }
-    let may_wait = items.iter().all(|item| item.batch.is_none());
-    if items.len() < ENOUGH.min(room) && !items.is_empty() && may_wait {
-        tokio::time::sleep(gather).await;
+    if items.len() < ENOUGH.min(room) && !items.is_empty() {
+        let of_batch = items.iter().any(|item| item.batch.is_some());
+        tokio::time::sleep(if of_batch { GATHER_BATCH } else { gather }).await;
         while items.len() < room {
             match queue.try_recv() {
                 Ok(item) => items.push(item),

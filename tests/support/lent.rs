@@ -67,14 +67,12 @@ impl Lent {
         let file =
             std::fs::read_to_string(self.folder.join(self.lender.pid_file)).expect("it runs");
         let server = file.lines().next().expect("its process id").to_owned();
-        let status = Command::new("kill")
-            .arg("-9")
-            .arg(&server)
-            .args(children(&server))
-            // One of them may have gone by itself meanwhile.
-            .stderr(Stdio::null())
-            .status();
-        status.expect("kill");
+        // First it stands still: a child that it made while the others are counted would live on.
+        signal("-STOP", &server, &[]);
+        while status(&server, "State:").is_some_and(|state| !state.starts_with(['T', 'Z'])) {
+            std::thread::yield_now();
+        }
+        signal("-9", &server, &children(&server));
         while is_alive(&server) {
             std::thread::yield_now();
         }
@@ -97,6 +95,12 @@ impl Drop for Lent {
         drop(self.holder.stdin.take());
         let _ = self.holder.wait();
     }
+}
+
+fn signal(signal: &str, server: &str, children: &[String]) {
+    let mut kill = Command::new("kill");
+    // One of them may have gone by itself meanwhile.
+    kill.arg(signal).arg(server).args(children).stderr(Stdio::null()).status().expect("kill");
 }
 
 fn children(parent: &str) -> Vec<String> {

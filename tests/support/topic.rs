@@ -163,6 +163,12 @@ impl Topic {
 
     /// Writes records in a transaction, and takes it back.
     pub(crate) async fn produce_aborted(&self, records: &[(&str, &str)]) {
+        let producer = self.produce_openly(records).await;
+        producer.abort_transaction(PATIENCE).expect("it is taken back");
+    }
+
+    /// Writes records in a transaction that is open for as long as there is its producer.
+    pub(crate) async fn produce_openly(&self, records: &[(&str, &str)]) -> FutureProducer {
         let mut config = client(&self.brokers);
         let producer: FutureProducer =
             config.set("transactional.id", &self.name).create().expect("a producer");
@@ -172,7 +178,7 @@ impl Topic {
             let record = FutureRecord::to(&self.name).key(*key).payload(*value);
             producer.send(record, PATIENCE).await.expect("the broker takes the record");
         }
-        producer.abort_transaction(PATIENCE).expect("it is taken back");
+        producer
     }
 
     /// Deletes what is before this offset, as retention does.

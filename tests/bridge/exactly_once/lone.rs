@@ -2,7 +2,9 @@
 
 use super::scene::Scene;
 use super::{rounds, together};
+use crate::process::Bridge;
 use crate::rows::{all_done, enqueue};
+use crate::support::Database;
 
 const READY: &str = "the shard is ready";
 
@@ -68,13 +70,14 @@ async fn a_single_row_that_was_committed_is_found_in_the_topic_and_one_that_was_
     }
 }
 
-/// Nothing is under way as far as the database knows, and the register has nothing that is new.
-#[tokio::test]
-async fn a_database_that_has_lost_a_single_row_finds_it_in_the_topic() {
+/// Nothing is under way as far as the database knows, and the register has nothing that is new. Returns whoever is next,
+/// without this guard.
+async fn loses_a_single_row(without: &str) -> (Scene, Bridge, Database) {
     let scene = Scene::with_shards(1, "").await;
     let mut worker = scene.setup.run();
     worker.logged(READY).await;
-    one_by_one(&scene, 1).await;
+    // With the claim of the second the database knows that the register has the first.
+    one_by_one(&scene, 2).await;
     worker.signal("STOP");
     worker.stopped().await;
     enqueue(&scene.database.connect().await, "kafka", 1, 1).await;
@@ -86,11 +89,37 @@ async fn a_database_that_has_lost_a_single_row_finds_it_in_the_topic() {
     worker.ended().await;
     scene.database.fail_over_to(&replica).await;
     scene.let_the_leases_pass().await;
-    let _heir = scene.setup.run();
-    scene.is_exact(2).await;
+    let heir = scene.setup.clone().env("TRESTLE_WITHOUT", without).run();
+    (scene, heir, replica)
+}
+
+#[tokio::test]
+async fn a_database_that_has_lost_a_single_row_finds_it_in_the_topic() {
+    let (scene, _heir, _lost) = loses_a_single_row("").await;
+    scene.is_exact(3).await;
     assert_eq!(scene.recovered().await.values().sum::<i64>(), 1);
     one_by_one(&scene, 2).await;
-    scene.is_exact(4).await;
+    scene.is_exact(5).await;
+}
+
+#[tokio::test]
+async fn without_the_tail_a_database_that_has_lost_a_single_row_sends_it_again() {
+    let (scene, _heir, _lost) = loses_a_single_row("tail").await;
+    all_done(&scene.database).await;
+    assert_eq!(scene.topic.consume_committed().await.len(), 4);
+}
+
+/// Who writes to the topic besides may take its time.
+#[tokio::test]
+async fn a_transaction_that_somebody_else_has_open_keeps_no_shard_from_being_taken_up() {
+    let scene = Scene::with_shards(1, "").await;
+    let mut worker = scene.setup.run();
+    one_by_one(&scene, 2).await;
+    worker.signal("TERM");
+    assert!(worker.ended().await.success());
+    let _open = scene.topic.produce_openly(&[("a", "{}"), ("b", "{}"), ("c", "{}")]).await;
+    let heir = scene.setup.run();
+    heir.logged(READY).await;
 }
 
 /// Nothing of it is missed: it is another topic, to be used from its beginning.

@@ -1,5 +1,6 @@
 //! Reads what the register and the topics have of a shard, after everybody before us is fenced off.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
@@ -46,11 +47,13 @@ pub(super) struct Reader<'a> {
     shared: &'a Shared,
     shard: i16,
     deadline: Instant,
+    /// Reads what is committed. Each has threads and connections of its own, so one is made when it is first needed.
+    committed: OnceCell<BaseConsumer<Log>>,
 }
 
 impl<'a> Reader<'a> {
     pub(super) fn new(shared: &'a Shared, shard: i16, patience: Duration) -> Self {
-        Self { shared, shard, deadline: Instant::now() + patience }
+        Self { shared, shard, deadline: Instant::now() + patience, committed: OnceCell::new() }
     }
 
     /// Everything that is known of the shard since `stand`, and where its topics ended before its first record.
@@ -163,6 +166,9 @@ impl<'a> Reader<'a> {
             };
             stretches.extend(stretches_of(topic, places, &bounds, need.records)?);
         }
+        if need.records == Records::Any {
+            stretches = self.before_foreign_transactions(stretches, stand.batch)?;
+        }
         let mut found = Vec::new();
         self.read(stretches, |message| found.extend(self.row(message)))?;
         Ok(found)
@@ -191,14 +197,59 @@ impl<'a> Reader<'a> {
         if stretches.is_empty() {
             return Ok(());
         }
-        let reader = consumer(self.shared, "read_committed")?;
-        let topics: BTreeSet<&str> = stretches.iter().map(|(topic, ..)| topic.as_str()).collect();
-        for topic in topics {
+        let reader = self.committed()?;
+        for topic in topics_of(&stretches) {
             let of_topic = stretches.iter().filter(|(of, ..)| of == topic);
-            self.await_end_of_transactions(&reader, topic, of_topic.clone())?;
-            self.read_topic(&reader, topic, of_topic, &mut see)?;
+            self.await_end_of_transactions(reader, topic, of_topic.clone())?;
+            self.read_topic(reader, topic, of_topic, &mut see)?;
         }
         Ok(())
+    }
+
+    fn committed(&self) -> Result<&BaseConsumer<Log>, Code> {
+        if let Some(reader) = self.committed.get() {
+            return Ok(reader);
+        }
+        let new = consumer(self.shared, "read_committed")?;
+        Ok(self.committed.get_or_init(|| new))
+    }
+
+    /// Only up to where somebody else has a transaction open, if nothing behind it is of a batch of ours that the database does
+    /// not know: ours are over since we have fenced everybody off, and theirs may stay open for long.
+    fn before_foreign_transactions(
+        &self,
+        mut stretches: Vec<Stretch>,
+        last_known: i64,
+    ) -> Result<Vec<Stretch>, Blind> {
+        stretches.retain(|(_, _, from, to)| from < to);
+        let (timeout, mut hidden) = (self.shared.settings.question_timeout(), Vec::new());
+        for topic in topics_of(&stretches) {
+            let parts = stretches.iter().filter(|(of, ..)| of == topic).map(|(_, part, ..)| *part);
+            let stable = ends(self.committed()?, topic, parts, timeout)?;
+            for (_, part, from, to) in stretches.iter().filter(|(of, ..)| of == topic) {
+                let until = stable.get(part).copied().unwrap_or(*from);
+                if until < *to {
+                    hidden.push((topic.to_owned(), *part, until.max(*from), *to));
+                }
+            }
+        }
+        if hidden.is_empty() {
+            return Ok(stretches);
+        }
+        let (raw, mut unknown) = (consumer(self.shared, "read_uncommitted")?, false);
+        for topic in topics_of(&hidden) {
+            let of_topic = hidden.iter().filter(|(of, ..)| of == topic);
+            self.read_topic(&raw, topic, of_topic, &mut |message: &BorrowedMessage<'_>| {
+                unknown |= self.row(message).is_some_and(|row| row.batch > last_known);
+            })?;
+        }
+        if !unknown {
+            for (topic, part, until, _) in hidden {
+                let same = |stretch: &&mut Stretch| stretch.0 == topic && stretch.1 == part;
+                stretches.iter_mut().filter(same).for_each(|stretch| stretch.3 = until);
+            }
+        }
+        Ok(stretches)
     }
 
     fn read_topic<'s>(
@@ -219,6 +270,9 @@ impl<'a> Reader<'a> {
         while !left.is_empty() {
             match reader.poll(POLL) {
                 Some(Ok(message)) => {
+                    if self.shared.is_closing() {
+                        return Err(Blind::Unavailable("the worker stops".to_owned()));
+                    }
                     see(&message);
                     let partition = message.partition();
                     if left.get(&partition).is_some_and(|to| message.offset() + 1 >= *to) {
@@ -266,6 +320,10 @@ impl<'a> Reader<'a> {
         }
         Ok(())
     }
+}
+
+fn topics_of(stretches: &[Stretch]) -> BTreeSet<&str> {
+    stretches.iter().map(|(topic, ..)| topic.as_str()).collect()
 }
 
 /// What has to be there still.

@@ -26,6 +26,9 @@ const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// How often a shard with nothing to do looks around.
 const IDLE_TICK: Duration = Duration::from_secs(1);
+/// A batch that speaks for itself is entered all the same when the last entry is older: a database that has lost more than
+/// that is known by the register to be behind, also where retention has deleted the records meanwhile.
+const ENTER_EVERY: Duration = Duration::from_secs(60);
 /// How long records go alone after a broker refused a batch, so that it shows which of them it meant.
 const ALONE_FOR: Duration = Duration::from_secs(60);
 
@@ -55,14 +58,14 @@ pub(super) struct Shard {
     pub(super) commands: mpsc::Receiver<Command>,
     verdicts: Verdicts,
     alone_until: Option<Instant>,
-    /// The last batch that is decided or was carried.
+    /// The last batch that is decided or was carried; no batch before that is known.
     last_batch: i64,
     /// When the database was last told where the topics end.
     noted_at: Instant,
     /// Where each topic ended before the shard's first record there.
     origin: Places,
-    /// Whether the register has it, in an entry of this session.
-    origin_entered: bool,
+    /// When this session has last entered it in the register.
+    entered_at: Option<Instant>,
 }
 
 impl Shard {
@@ -81,10 +84,10 @@ impl Shard {
             commands,
             verdicts: Verdicts::default(),
             alone_until: None,
-            last_batch: 0,
+            last_batch: -1,
             noted_at: Instant::now(),
             origin: Places::new(),
-            origin_entered: false,
+            entered_at: None,
         }
     }
 
@@ -138,7 +141,7 @@ impl Shard {
                 lanes.iter().for_each(|lane| lane.leave_undecided(None));
             }
         }
-        // Whoever is next reads the topics from where they end now.
+        // Whoever is next reads the topics from there on.
         self.note_ends();
         // Lost ones are not ours to release.
         if let Err(Denied::Away(words)) = self.keeper.release(self.tenure) {
@@ -177,7 +180,7 @@ impl Shard {
             Ok((evidence, origin)) => {
                 self.reconcile(&stand, &evidence)?;
                 self.origin = origin;
-                self.origin_entered = false;
+                self.entered_at = None;
             }
             Err(Blind::Unavailable(words)) => return Err(Setback::Later(words)),
             Err(Blind::Gone(words)) => return Err(self.halt(&words)),
@@ -319,10 +322,13 @@ impl Shard {
             return Some(Next::TakeUp);
         }
         self.begin_in(&topics);
-        let entered = !(self.origin_entered && plan.speaks_for_itself());
+        let is_known = self.entered_at.is_some_and(|at| at.elapsed() < hurried(ENTER_EVERY));
+        let entered = !(is_known && plan.speaks_for_itself());
         match session.transact(&plan, entered.then_some(&self.origin)) {
             Ok(()) => {
-                self.origin_entered = true;
+                if entered {
+                    self.entered_at = Some(Instant::now());
+                }
                 self.verdicts.forget(rows());
                 None
             }
@@ -382,11 +388,12 @@ impl Shard {
     /// Whatever is sent to a topic for the first time comes where it ends now, or later.
     fn begin_in(&mut self, topics: &BTreeSet<&str>) {
         for topic in topics {
-            if !self.origin.contains_key(*topic)
-                && let Some(ends) = self.shared.reach.places().remove(*topic)
-            {
+            if self.origin.contains_key(*topic) {
+                continue;
+            }
+            self.entered_at = None;
+            if let Some(ends) = self.shared.reach.places().remove(*topic) {
                 self.origin.insert((*topic).to_owned(), ends);
-                self.origin_entered = false;
             }
         }
     }
