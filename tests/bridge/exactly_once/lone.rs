@@ -49,7 +49,7 @@ async fn a_topic_that_forgets_records_has_every_single_row_entered() {
 }
 
 /// A worker that dies here with its second row, which is not entered.
-async fn dies_at(place: &str) {
+async fn dies_at(place: &str) -> Scene {
     let scene = Scene::with_shards(1, "").await;
     let mut doomed = scene.setup.doomed(&format!("{place}@2"));
     one_by_one(&scene, 1).await;
@@ -60,6 +60,7 @@ async fn dies_at(place: &str) {
     scene.is_exact(2).await;
     let from_tail = scene.recovered().await.get("RECOVERED_FROM_TAIL").copied();
     assert_eq!(from_tail, (place != "eos_sent").then_some(1), "{place}");
+    scene
 }
 
 #[tokio::test]
