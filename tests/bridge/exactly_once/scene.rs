@@ -93,8 +93,11 @@ impl Scene {
     /// As if whoever owns shards now had been dead for the length of a lease.
     pub(crate) async fn let_the_leases_pass(&self) {
         // And a second more: who has its share already leaves a shard to the others for a moment.
-        const PASS: &str = "UPDATE outbox.payment_outbox_shards \
-            SET lease_expires_at = clock_timestamp() - interval '1 second'";
+        // Locked in the order in which workers lock them, lest one waits for the other.
+        const PASS: &str = "BEGIN; \
+            SELECT FROM outbox.payment_outbox_shards ORDER BY rail_type, shard FOR NO KEY UPDATE; \
+            UPDATE outbox.payment_outbox_shards SET lease_expires_at = clock_timestamp() - interval '1 second'; \
+            COMMIT";
         self.database.connect().await.batch_execute(PASS).await.unwrap();
     }
 
