@@ -12,8 +12,9 @@ use crate::topic;
 pub(crate) const ROWS: usize = 200_000;
 const PARTICIPANTS: usize = 1_000;
 const ROUNDS: usize = 4;
-/// Drains that are not counted: a broker that has just started compiles what they need, on the same cores.
-pub(crate) const WARM_UPS: usize = 2;
+/// Drains that are not counted: a broker that has just started compiles what they need, on the same cores. It takes three times
+/// as long for a row until it has had a million.
+pub(crate) const WARM_UPS: usize = 5;
 
 /// What a drain took, and what the bridge used.
 pub(crate) struct Drain {
