@@ -15,7 +15,9 @@ use trestle::rails::Rail;
 use trestle::rails::kafka::KafkaRail;
 use uuid::Uuid;
 
-use super::kafka_lanes::{PATIENCE, deliver, deliver_all, lane, refused, row, was_given_back};
+use super::kafka_lanes::{
+    PATIENCE, deliver, deliver_all, deliver_one, lane, refused, row, was_given_back,
+};
 use super::support::{Record, Topic};
 
 pub(crate) fn brokers() -> String {
@@ -82,9 +84,10 @@ pub(crate) fn first_occurrences(records: &[Record], participant: &str) -> Vec<i6
     seen
 }
 
-/// Every record of a topic with one partition, up to one that is sent now.
+/// Every record of a topic with one partition, up to one that is sent now; as often as it takes, because the rail
+/// may still wait before it connects again.
 pub(crate) async fn everything(rail: &dyn Rail, topic: &Topic) -> Vec<Record> {
-    let reference = deliver(rail, vec![row("the last", 1, "{}")]).references().await.remove(0);
+    let reference = deliver_one(rail, || row("the last", 1, "{}")).await;
     let (_, offset) = reference.rsplit_once('@').expect("topic/partition@offset");
     topic.consume(offset.parse::<usize>().expect("an offset") + 1).await
 }

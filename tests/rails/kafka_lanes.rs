@@ -89,6 +89,20 @@ pub(crate) async fn deliver_all(rail: &dyn Rail, rows: impl Fn() -> Vec<Row>) ->
     refused
 }
 
+/// Delivers a lone row as often as it takes, and returns its reference.
+pub(crate) async fn deliver_one(rail: &dyn Rail, row: impl Fn() -> Row) -> String {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let settlements = deliver(rail, vec![row()]).settlements().await;
+        match &settlements[..] {
+            [Settlement::Outcome(Outcome::Delivered { reference: Some(reference), .. })] => {
+                return reference.clone();
+            }
+            other => assert!(Instant::now() < deadline, "not delivered: {other:?}"),
+        }
+    }
+}
+
 impl Sent {
     /// What is written down for each row, until the lane has nothing more to say.
     pub(crate) async fn settlements(mut self) -> Vec<Settlement> {
