@@ -151,7 +151,10 @@ impl Housekeeping {
             // Nobody notifies of rows that were repaired by a claim, or whose worker is gone.
             self.wake.now();
         }
-        if let Some(sample) = self.store.sample_gauges().await? {
+        // A drain shows nobody what it would cost to count.
+        if metrics::are_shown()
+            && let Some(sample) = self.store.sample_gauges().await?
+        {
             metrics::sampled(&sample);
         }
         Ok(())

@@ -20,7 +20,7 @@ use metrics_process::Collector;
 
 use crate::store::Gauges;
 
-pub use recorder::install;
+pub use recorder::{are_shown, install};
 
 static PROCESS: LazyLock<Collector> = LazyLock::new(Collector::default);
 static ERROR_CODES: labels::ErrorCodes = labels::ErrorCodes::new();

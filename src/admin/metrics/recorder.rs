@@ -1,5 +1,7 @@
 //! The recorder behind the metrics.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 use metrics_exporter_prometheus::{
     BuildError, Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder,
@@ -12,13 +14,21 @@ use super::names::{
 };
 use crate::admin::AdminError;
 
+static INSTALLED: AtomicBool = AtomicBool::new(false);
+
 /// Installs the recorder for the whole process, once. The handle renders what it has recorded.
 pub fn install() -> Result<PrometheusHandle, AdminError> {
     let recorder = build()?;
     let handle = recorder.handle();
     metrics::set_global_recorder(recorder).map_err(BuildError::from)?;
+    INSTALLED.store(true, Ordering::Relaxed);
     describe();
     Ok(handle)
+}
+
+/// Whether anybody can see what is recorded.
+pub fn are_shown() -> bool {
+    INSTALLED.load(Ordering::Relaxed)
 }
 
 /// `with_recommended_naming` stays off: it would append a unit to names that are fixed.

@@ -67,7 +67,7 @@ pub(super) fn lane(
         Some((index, Stop::NextWaits)) => index + 1,
         Some((index, _)) => *index,
     };
-    carrier.under_way.add(Arc::clone(lane), first..end, started);
+    carrier.under_way.add(lane, first..end, started);
     match stopped {
         None | Some((_, Stop::NextWaits)) => {}
         Some((index, Stop::Before)) => give_back(lane, index),

@@ -23,7 +23,9 @@ impl Courier {
     pub(super) fn retire(self: &Arc<Self>, carrier: &Arc<Carrier>, end: End) {
         let was_current = self.vacate(carrier, end);
         if end != End::Drained {
-            warn!(rail = &*self.settings.log.rail, ?end, "a producer ends with rows under way");
+            if carrier.under_way.oldest().is_some() {
+                warn!(rail = &*self.settings.log.rail, ?end, "a producer ends with rows under way");
+            }
             carrier.empty(end, self.settings.grace());
         }
         let mut state = self.lock();

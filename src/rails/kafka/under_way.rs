@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 
 use super::courier::give_back;
@@ -14,13 +14,15 @@ pub(super) struct UnderWay(Mutex<VecDeque<HandOver>>);
 
 struct HandOver {
     at: Instant,
-    lane: Arc<Lane>,
+    /// Its records in librdkafka keep it. Kept here too, it would be there until the next look, and whoever shuts down
+    /// would wait for that.
+    lane: Weak<Lane>,
     rows: Range<usize>,
 }
 
 impl HandOver {
     fn unreported(&self) -> Vec<usize> {
-        let mut indexes = self.lane.unreported();
+        let mut indexes = self.lane.upgrade().map(|lane| lane.unreported()).unwrap_or_default();
         indexes.retain(|index| self.rows.contains(index));
         indexes
     }
@@ -28,13 +30,13 @@ impl HandOver {
 
 impl UnderWay {
     /// Rows that were handed over, the first of them at `at`.
-    pub(super) fn add(&self, lane: Arc<Lane>, rows: Range<usize>, at: Instant) {
+    pub(super) fn add(&self, lane: &Arc<Lane>, rows: Range<usize>, at: Instant) {
         let mut hand_overs = self.lock();
         if hand_overs.len() == hand_overs.capacity() {
             // One that is stuck at the front must not keep all that came after it.
             hand_overs.retain(|hand_over| !hand_over.unreported().is_empty());
         }
-        hand_overs.push_back(HandOver { at, lane, rows });
+        hand_overs.push_back(HandOver { at, lane: Arc::downgrade(lane), rows });
     }
 
     /// When the oldest row was handed over that is still unreported.
@@ -52,13 +54,14 @@ impl UnderWay {
         let hand_overs = std::mem::take(&mut *self.lock());
         let mut count = 0;
         for hand_over in hand_overs {
+            let Some(lane) = hand_over.lane.upgrade() else { continue };
             let left = hand_over.unreported();
             for index in &left {
-                hand_over.lane.report(*index, outcome.clone());
+                lane.report(*index, outcome.clone());
             }
             if !left.is_empty() {
                 // What waited for these was never handed over.
-                give_back(&hand_over.lane, hand_over.rows.end);
+                give_back(&lane, hand_over.rows.end);
             }
             count += left.len();
         }
