@@ -1,49 +1,45 @@
-//! Workers that claim and complete without a rail between.
+//! Workers that claim and complete without a rail between, by the calls that the bridge makes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use tokio_postgres::Client;
-use uuid::Uuid;
+use trestle::config::Secret;
+use trestle::delivery::Row;
+use trestle::store::{Claim, OutcomeRow, WorkerStore};
 
 use crate::database::Database;
 
 const WORKERS: usize = 2;
 const BATCH: i32 = 500;
-
-const CLAIM: &str = "SELECT outbox_id, lease_token, payload::text, participant_id \
-    FROM outbox.claim_outbox_batch($1, $2, 60, ARRAY['kafka'])";
-const COMPLETE: &str = "SELECT count(*) FILTER (WHERE refusal IS NULL) FROM outbox.complete_outbox_batch($1, $2, $3, \
-    array_fill('DISPATCHED'::outbox.outbox_attempt_state, ARRAY[cardinality($2::uuid[])]), \
-    p_rail_references => array_fill('payments/0@1'::text, ARRAY[cardinality($2::uuid[])]), \
-    p_latencies_ms => array_fill(3, ARRAY[cardinality($2::uuid[])]))";
+/// As many rows of a lane as the bridge takes at a time.
+const LANE_ROWS: i32 = 100;
+const LEASE_SECONDS: u16 = 60;
 
 /// Two connections that stay open between rounds, as a worker's do.
 pub(crate) struct Workers {
-    clients: Vec<Arc<Client>>,
+    stores: Vec<WorkerStore>,
 }
 
 impl Workers {
     pub(crate) async fn new(database: &Database) -> Self {
-        let mut clients = Vec::new();
+        let (url, lease) = (Secret::new(database.url()), Duration::from_secs(LEASE_SECONDS.into()));
+        let mut stores = Vec::new();
         for _ in 0..WORKERS {
-            clients.push(Arc::new(database.connect().await));
+            let store = WorkerStore::new(&url, lease).unwrap();
+            // Connects, which is not what is measured.
+            store.schema_version().await.unwrap();
+            stores.push(store);
         }
-        Self { clients }
+        Self { stores }
     }
 
     /// Time per row of at least `rows` rows, or of all there are.
     pub(crate) async fn drain(&self, rows: usize) -> Drained {
         let done = Arc::new(AtomicUsize::new(0));
         let began = Instant::now();
-        let workers = self.clients.iter().enumerate().map(|(number, client)| {
-            tokio::spawn(work(
-                Arc::clone(client),
-                format!("worker-{number}"),
-                rows,
-                Arc::clone(&done),
-            ))
+        let workers = self.stores.iter().enumerate().map(|(number, store)| {
+            tokio::spawn(work(store.clone(), format!("worker-{number}"), rows, Arc::clone(&done)))
         });
         for worker in workers.collect::<Vec<_>>() {
             worker.await.unwrap();
@@ -70,16 +66,40 @@ impl Drained {
     }
 }
 
-async fn work(client: Arc<Client>, worker: String, rows: usize, done: Arc<AtomicUsize>) {
+async fn work(store: WorkerStore, worker: String, rows: usize, done: Arc<AtomicUsize>) {
+    let claim = Claim {
+        rows: BATCH,
+        worker_id: &worker,
+        lease_seconds: LEASE_SECONDS.into(),
+        rail_type: "kafka",
+        tenant_id: None,
+        lane_rows: LANE_ROWS,
+        shards: None,
+    };
     while done.load(Ordering::Relaxed) < rows {
-        let claimed = client.query(CLAIM, &[&BATCH, &worker]).await.unwrap();
+        let claimed = store.claim(&claim).await.unwrap();
         if claimed.is_empty() {
             break;
         }
-        let ids: Vec<Uuid> = claimed.iter().map(|row| row.get(0)).collect();
-        let tokens: Vec<Uuid> = claimed.iter().map(|row| row.get(1)).collect();
-        let completed = client.query_one(COMPLETE, &[&worker, &ids, &tokens]).await.unwrap();
-        assert_eq!(usize::try_from(completed.get::<_, i64>(0)).unwrap(), ids.len());
-        done.fetch_add(ids.len(), Ordering::Relaxed);
+        let outcomes: Vec<OutcomeRow> = claimed.iter().map(delivered).collect();
+        let outcomes: Vec<&OutcomeRow> = outcomes.iter().collect();
+        let completed = store.complete(&worker, &outcomes).await.unwrap();
+        assert!(completed.recorded.iter().all(|recorded| recorded.refusal.is_none()));
+        done.fetch_add(claimed.len(), Ordering::Relaxed);
+    }
+}
+
+fn delivered(row: &Row) -> OutcomeRow {
+    OutcomeRow {
+        outbox_id: row.outbox_id,
+        lease_token: row.lease_token,
+        state: "DISPATCHED",
+        rail_reference: Some(format!("payments/0@{}", row.sequence_id)),
+        rail_code: None,
+        error_code: None,
+        error_message: None,
+        latency_ms: 3,
+        retry_delay_seconds: None,
+        counted: true,
     }
 }
