@@ -1,5 +1,5 @@
-//! What every worker does besides delivering: says that it is there, repair, upkeep, gauges, a look
-//! at the policies.
+//! What every worker does besides delivering: says that it is there, repair, upkeep, a look at the
+//! policies, and gauges where somebody can see them.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,13 +1,16 @@
-//! Rows and configurations for the unit tests of this rail.
+//! Rows, lanes and configurations for the unit tests of this rail.
 
-use std::time::SystemTime;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant, SystemTime};
 
 use figment::Figment;
 use figment::providers::{Format, Toml};
+use tokio::sync::mpsc;
 use uuid::Uuid;
 
 use crate::config::KafkaRailConfig;
-use crate::delivery::Row;
+use crate::delivery::{Breaker, Lane, LaneTerms, Lease, Row, Settled, Slots};
 
 /// A rail with the usual settings, and whatever `more` says in TOML.
 pub(super) fn config(more: &str) -> KafkaRailConfig {
@@ -34,4 +37,21 @@ pub(super) fn row(sequence_id: i64) -> Row {
         batch: None,
         created_at: SystemTime::now(),
     }
+}
+
+/// A lane of one row, and the receiver of what becomes of it.
+pub(super) fn lane() -> (Arc<Lane>, mpsc::UnboundedReceiver<Settled>) {
+    let (settled, receiver) = mpsc::unbounded_channel();
+    let terms = LaneTerms {
+        rail: "sepa".into(),
+        key: "participant".into(),
+        ordered: true,
+        halts: false,
+        lease: Lease::new(Instant::now(), Duration::from_secs(60)),
+        permit: Arc::new(Breaker::new("t".into())).permit().unwrap(),
+        taken: Arc::new(Slots::default()).take(1),
+        stopping: Arc::new(AtomicBool::new(false)),
+        settled,
+    };
+    (Arc::new(Lane::new(vec![row(1)], terms)), receiver)
 }

@@ -72,3 +72,25 @@ impl UnderWay {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::mpsc::error::TryRecvError;
+
+    use super::super::testing::lane;
+    use super::*;
+
+    /// Whoever writes outcomes ends when the last lane is gone.
+    #[test]
+    fn a_lane_that_is_reported_is_not_kept_until_the_next_look() {
+        let (lane, mut settled) = lane();
+        let under_way = UnderWay::default();
+        under_way.add(&lane, 0..1, Instant::now());
+        assert!(under_way.oldest().is_some(), "its row is under way");
+        lane.report(0, Outcome::Delivered { reference: None, rail_code: None });
+        drop(lane);
+        assert!(settled.try_recv().is_ok(), "its outcome");
+        assert_eq!(settled.try_recv().err(), Some(TryRecvError::Disconnected));
+        assert!(under_way.oldest().is_none());
+    }
+}

@@ -370,32 +370,14 @@ fn code_of(error: &KafkaError) -> Code {
 mod tests {
     use rdkafka::mocking::MockCluster;
     use rdkafka::types::{RDKafkaApiKey, RDKafkaRespErr};
-    use tokio::sync::mpsc;
 
     use super::super::super::settings::Settings;
-    use super::super::super::testing::{config, row};
+    use super::super::super::testing::{config, lane};
     use super::super::super::topics::Topics;
     use super::*;
-    use crate::delivery::{Breaker, Lane, LaneTerms, Lease, Slots};
 
     fn parcel() -> Parcel {
-        let terms = LaneTerms {
-            rail: "sepa".into(),
-            key: "participant".into(),
-            ordered: true,
-            halts: false,
-            lease: Lease::new(Instant::now(), Duration::from_secs(60)),
-            permit: Arc::new(Breaker::new("t".into())).permit().unwrap(),
-            taken: Arc::new(Slots::default()).take(1),
-            stopping: Arc::new(AtomicBool::new(false)),
-            settled: mpsc::unbounded_channel().0,
-        };
-        Parcel {
-            lane: Arc::new(Lane::new(vec![row(1)], terms)),
-            index: 0,
-            topic: "t".into(),
-            kept: true,
-        }
+        Parcel { lane: lane().0, index: 0, topic: "t".into(), kept: true }
     }
 
     /// librdkafka then says `_STATE` of whatever comes next.

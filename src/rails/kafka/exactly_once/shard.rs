@@ -109,11 +109,13 @@ impl Shard {
                 }
                 Err(Setback::Over) => break,
                 Err(Setback::Later(words)) => {
-                    warn!(
-                        rail = self.shared.rail(),
-                        shard = self.tenure.shard,
-                        "the shard cannot be used yet: {words}"
-                    );
+                    let (rail, shard) = (self.shared.rail(), self.tenure.shard);
+                    // A register that was just made has no leaders for a moment: nobody need be told of that.
+                    if pause == FIRST_PAUSE {
+                        info!(rail, shard, "the shard cannot be used yet: {words}");
+                    } else {
+                        warn!(rail, shard, "the shard cannot be used yet: {words}");
+                    }
                     self.rest(pause);
                     pause = (pause * 2).min(LONGEST_PAUSE);
                 }
