@@ -1,7 +1,7 @@
 //! Ways to deliver: the only place that knows librdkafka or sends a row over HTTP.
 //!
-//! A new rail is one file here, one variant of [`crate::config::RailConfig`], and one line in the
-//! conformance suite.
+//! A new rail is one file here, which [`open`] makes a rail of, one variant of [`RailConfig`] (each `match` of it
+//! is a question about the new kind, and the compiler asks them all), and one line in the conformance suite.
 
 pub mod http;
 pub mod kafka;
@@ -11,7 +11,33 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::delivery::{Lane, Places, Row, ShardKeeper, Tenure};
+use crate::config::{ConfigError, Delivery, RailConfig};
+use crate::delivery::{Failure, Lane, Places, Row, ShardKeeper, Tenure};
+
+/// The rail called `name`, as it is configured. Finds what is wrong with its settings; whether anybody is there
+/// shows later.
+pub fn open(name: &str, config: &RailConfig) -> Result<Arc<dyn Rail>, ConfigError> {
+    Ok(match config {
+        RailConfig::Kafka(kafka) if kafka.delivery == Delivery::ExactlyOnce => {
+            Arc::new(kafka::ExactlyOnceRail::new(name, kafka)?)
+        }
+        RailConfig::Kafka(kafka) => Arc::new(kafka::KafkaRail::new(name, kafka)?),
+        RailConfig::Http(http) => Arc::new(http::HttpRail::new(name, http)?),
+    })
+}
+
+/// The same way, but all dead letters go to `topic`; nothing where there are no topics.
+pub fn open_for_dead_letters(
+    carrier: &RailConfig,
+    topic: &str,
+) -> Result<Option<Arc<dyn Rail>>, ConfigError> {
+    match carrier {
+        RailConfig::Kafka(kafka) => {
+            Ok(Some(Arc::new(kafka::KafkaRail::for_dead_letters(kafka, topic)?)))
+        }
+        RailConfig::Http(_) => Ok(None),
+    }
+}
 
 /// A way to deliver rows.
 ///
@@ -28,7 +54,7 @@ use crate::delivery::{Lane, Places, Row, ShardKeeper, Tenure};
 /// - Payload, headers and secrets never reach a log, an error or an outcome's message.
 pub trait Rail: Send + Sync + 'static {
     /// Where a row goes: breakers are kept for each destination. An error refuses the row for good.
-    fn destination(&self, row: &Row) -> Result<Arc<str>, crate::delivery::Failure>;
+    fn destination(&self, row: &Row) -> Result<Arc<str>, Failure>;
 
     /// The only destination, where there is just one: its open breaker then stops the claims.
     fn only_destination(&self) -> Option<Arc<str>>;
@@ -38,6 +64,10 @@ pub trait Rail: Send + Sync + 'static {
 
     /// How many rows can be under way at once, in all lanes.
     fn capacity(&self) -> usize;
+
+    /// How many rows of one lane a claim brings at most, so that a participant with a hundred thousand does not make
+    /// everybody wait. `halts`: what is behind a row that fails must not be on its way.
+    fn lane_rows(&self, halts: bool) -> i32;
 
     /// Takes a lane. Returns at once; the outcomes come through [`Lane::report`].
     fn deliver(&self, lane: Arc<Lane>);

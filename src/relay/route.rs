@@ -7,22 +7,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::batches::Batches;
-use crate::config::{Config, ConfigError, Delivery, OnFailed, Ordering, RailConfig};
+use crate::config::{Config, ConfigError, OnFailed, Ordering, RailConfig};
 use crate::delivery::{
     Batch, Breaker, BreakerState, DEAD_LETTERS, FreeShard, Row, Slots, Taken, Tenure,
 };
-use crate::rails::http::HttpRail;
-use crate::rails::kafka::{ExactlyOnceRail, KafkaRail};
-use crate::rails::{Rail, Sharded};
+use crate::rails::{self, Rail, Sharded};
 use crate::validation::Validator;
-
-/// A claim takes at most so many rows of one lane, so that a participant with a hundred thousand
-/// does not make everybody wait while they are claimed.
-const LANE_ROWS: i32 = 100;
-
-/// An HTTP rail sends one row of a lane after the other, so a lane with more would only keep the
-/// others from their turn.
-const HTTP_LANE_ROWS: i32 = 2;
 
 /// A rail, its policy, and what is under way on it.
 pub(super) struct Route {
@@ -48,14 +38,19 @@ pub(super) struct Route {
 }
 
 impl Route {
-    pub(super) fn new(name: &str, rail: Arc<dyn Rail>, validator: Option<Validator>) -> Self {
+    pub(super) fn new(
+        name: &str,
+        rail: Arc<dyn Rail>,
+        validator: Option<Validator>,
+        halts: bool,
+    ) -> Self {
         Self {
             name: name.into(),
+            lane_rows: rail.lane_rows(halts),
             rail,
             validator,
             ordered: true,
-            halts: false,
-            lane_rows: LANE_ROWS,
+            halts,
             slots: Arc::new(Slots::default()),
             shard_slots: Mutex::new(HashMap::new()),
             batches: Arc::default(),
@@ -67,26 +62,11 @@ impl Route {
     }
 
     fn from_config(name: &str, config: &RailConfig) -> Result<Self, ConfigError> {
-        let rail: Arc<dyn Rail> = match config {
-            RailConfig::Kafka(kafka) if kafka.delivery == Delivery::ExactlyOnce => {
-                Arc::new(ExactlyOnceRail::new(name, kafka)?)
-            }
-            RailConfig::Kafka(kafka) => Arc::new(KafkaRail::new(name, kafka)?),
-            RailConfig::Http(http) => Arc::new(HttpRail::new(name, http)?),
-        };
+        let rail = rails::open(name, config)?;
         let validator = Validator::load(name, config)?;
         let halts = config.on_failed() == OnFailed::Halt;
-        // What is behind a row that halts its lane must not be on its way.
-        Ok(Self {
-            ordered: config.ordering() == Ordering::Strict,
-            halts,
-            lane_rows: match config {
-                RailConfig::Http(_) => HTTP_LANE_ROWS,
-                RailConfig::Kafka(_) if halts => 1,
-                RailConfig::Kafka(_) => LANE_ROWS,
-            },
-            ..Self::new(name, rail, Some(validator))
-        })
+        let ordered = config.ordering() == Ordering::Strict;
+        Ok(Self { ordered, ..Self::new(name, rail, Some(validator), halts) })
     }
 
     /// The breaker of a destination. Their number is bounded by the configured topics and tenants.
@@ -205,14 +185,12 @@ pub(super) fn routes(config: &Config, only: &[String]) -> Result<Vec<Arc<Route>>
         routes.push(Arc::new(Route::from_config(name, rail)?));
     }
     if let Some(dlq) = config.dlq.as_ref().filter(|_| wanted(DEAD_LETTERS))
-        && let (Some(RailConfig::Kafka(kafka)), Some(topic)) =
-            (config.rails.get(&dlq.rail), &dlq.topic)
+        && let (Some(carrier), Some(topic)) = (config.rails.get(&dlq.rail), &dlq.topic)
+        && let Some(rail) = rails::open_for_dead_letters(carrier, topic)?
     {
-        let rail = Arc::new(KafkaRail::for_dead_letters(kafka, topic)?);
         // The database never lets a dead letter fail: one that is refused is tried again, and what
         // is behind it must not be on its way.
-        let route = Route { halts: true, lane_rows: 1, ..Route::new(DEAD_LETTERS, rail, None) };
-        routes.push(Arc::new(route));
+        routes.push(Arc::new(Route::new(DEAD_LETTERS, rail, None, true)));
     }
     Ok(routes)
 }

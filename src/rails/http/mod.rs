@@ -36,6 +36,8 @@ use crate::rails::Rail;
 /// For each row under way, one more that is ready to follow. More would only let leases run while
 /// their lanes stand in line.
 const READY_FOR_EACH_SLOT: usize = 2;
+/// One row of a lane goes after the other, so a lane with more would only keep the others from their turn.
+const LANE_ROWS: i32 = 2;
 
 /// A rail that sends its rows to one URL.
 pub struct HttpRail {
@@ -88,6 +90,10 @@ impl Rail for HttpRail {
 
     fn capacity(&self) -> usize {
         self.capacity
+    }
+
+    fn lane_rows(&self, _halts: bool) -> i32 {
+        LANE_ROWS
     }
 
     fn deliver(&self, lane: Arc<Lane>) {
