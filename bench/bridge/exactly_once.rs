@@ -11,6 +11,8 @@ use crate::throughput::{ROWS, WARM_UPS, drained};
 use crate::topic;
 
 const ROUNDS: usize = 2;
+/// Each with a drain of either kind.
+const WARM_UP_ROUNDS: usize = WARM_UPS / 2;
 const RATE: usize = 200;
 const WARM_UP_RATE: usize = 1_000;
 const POLICY: &str = "SELECT outbox.set_rail_policies('{\"kafka\": {\"delivery\": \"exactly_once\"}}', 'bench', 'bench')";
@@ -28,12 +30,12 @@ pub(crate) async fn scene(name: &str) -> (Database, String, String) {
 pub(crate) async fn drain(report: &mut Report) {
     let (mut idempotent, mut exactly_once) = (Drained::default(), Drained::default());
     let (mut idempotent_cpu, mut exactly_once_cpu) = (Duration::ZERO, Duration::ZERO);
-    for round in 0..WARM_UPS + ROUNDS {
+    for round in 0..WARM_UP_ROUNDS + ROUNDS {
         let database = Database::new(&format!("idempotent{round}")).await;
         let plain = drained(database, &topic::make("idempotent").await, "").await;
         let (database, topic, settings) = scene(&format!("exactly_once{round}")).await;
         let so = drained(database, &topic, &settings).await;
-        if round >= WARM_UPS {
+        if round >= WARM_UP_ROUNDS {
             idempotent.add(plain.drained);
             idempotent_cpu += plain.cpu;
             exactly_once.add(so.drained);

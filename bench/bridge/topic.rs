@@ -70,9 +70,25 @@ pub(crate) fn fill(topic: &str, rows: u32, participants: u32, id_prefix: &str) {
     producer.flush(Duration::from_secs(60)).unwrap();
 }
 
-/// Reads `count` records, or as many as come without a pause of half a minute, and tells, for each, its `instruction_id`
-/// and when it came.
+const BEGINNING: [i64; PARTITIONS as usize] = [0; PARTITIONS as usize];
+
+/// Where each partition of a topic ends now.
+pub(crate) fn ends(topic: &str) -> [i64; PARTITIONS as usize] {
+    let consumer: BaseConsumer = client().set("group.id", topic).create().unwrap();
+    std::array::from_fn(|partition| {
+        let partition = i32::try_from(partition).unwrap();
+        consumer.fetch_watermarks(topic, partition, Duration::from_secs(10)).unwrap().1
+    })
+}
+
+/// Reads a new topic: `count` records, or as many as come without a pause of half a minute, and tells, for each, its
+/// `instruction_id` and when it came.
 pub(crate) fn consume(topic: &str, count: usize) -> Vec<(String, Instant)> {
+    consume_from(topic, &BEGINNING, count)
+}
+
+/// The same, of a topic that has been used before.
+pub(crate) fn consume_from(topic: &str, from: &[i64], count: usize) -> Vec<(String, Instant)> {
     let consumer: BaseConsumer = client()
         .set("group.id", topic)
         .set("enable.auto.commit", "false")
@@ -82,8 +98,8 @@ pub(crate) fn consume(topic: &str, count: usize) -> Vec<(String, Instant)> {
         .create()
         .unwrap();
     let mut assignment = TopicPartitionList::new();
-    for partition in 0..PARTITIONS {
-        assignment.add_partition_offset(topic, partition, Offset::Beginning).unwrap();
+    for (partition, offset) in (0..PARTITIONS).zip(from) {
+        assignment.add_partition_offset(topic, partition, Offset::Offset(*offset)).unwrap();
     }
     consumer.assign(&assignment).unwrap();
     let mut seen = Vec::with_capacity(count);

@@ -12,6 +12,9 @@ use crate::delivery::Row;
 /// What the payload is, whatever the style.
 const CONTENT_TYPE: &str = "application/json";
 
+/// As many as we set at most.
+const OURS: usize = 14;
+
 /// What the headers begin with that tell of a failure.
 const DLQ_PREFIX: &str = "dlq_";
 
@@ -40,9 +43,10 @@ fn with_rows_own<'a>(
     source: &'a str,
     keeps: impl Fn(&str) -> bool,
 ) -> Headers<'a> {
-    let mut headers = ours(row);
+    let mut headers = Headers::with_capacity(OURS + row.headers.len());
+    add_ours(&mut headers, row);
     if style != HeaderStyle::Debezium {
-        headers.extend(cloudevents(row, source));
+        add_cloudevents(&mut headers, row, source);
     }
     if style != HeaderStyle::Cloudevents {
         headers.push(("id", row.outbox_id.to_string().into()));
@@ -65,33 +69,31 @@ pub(super) fn owned(headers: &Headers<'_>) -> OwnedHeaders {
         .fold(start, |all, (key, value)| all.insert(Header { key, value: Some(value.as_bytes()) }))
 }
 
-fn ours(row: &Row) -> Headers<'_> {
-    let mut headers: Headers<'_> = vec![
+fn add_ours<'a>(headers: &mut Headers<'a>, row: &'a Row) {
+    headers.extend([
         ("content-type", CONTENT_TYPE.into()),
         ("sequence_id", row.sequence_id.to_string().into()),
         ("instruction_id", row.instruction_id.as_str().into()),
         ("idempotency_key", row.idempotency_key.as_str().into()),
         ("attempt_no", row.attempt_no.to_string().into()),
-    ];
+    ]);
     if let Some(tenant) = row.tenant_id {
         headers.push(("tenant_id", tenant.to_string().into()));
     }
-    headers
 }
 
-fn cloudevents<'a>(row: &'a Row, source: &'a str) -> Headers<'a> {
-    let mut headers: Headers<'a> = vec![
+fn add_cloudevents<'a>(headers: &mut Headers<'a>, row: &'a Row, source: &'a str) {
+    headers.extend([
         ("ce_specversion", "1.0".into()),
         ("ce_id", row.outbox_id.to_string().into()),
         ("ce_type", event_type(row)),
         ("ce_source", source.into()),
         ("ce_subject", row.participant_id.as_str().into()),
-    ];
+    ]);
     // A year that RFC 3339 cannot write is no reason to keep a payment back: ce_time is optional.
     if let Ok(time) = OffsetDateTime::from(row.created_at).format(&Rfc3339) {
         headers.push(("ce_time", time.into()));
     }
-    headers
 }
 
 /// What stands before the rail in `ce_type`.
