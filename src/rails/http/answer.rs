@@ -14,12 +14,21 @@ use crate::delivery::{Class, Failure, Outcome};
 /// As much of an answer as is read. What is beyond is dropped, and the connection with it.
 const MAX_BYTES: usize = 64 * 1024;
 
+/// What some receivers put before UTF-8.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// An answer that has arrived.
 pub(super) struct Answer {
     status: StatusCode,
     retry_after: Option<String>,
-    /// Nothing when it was longer than what is read.
-    body: Option<Vec<u8>>,
+    body: Body,
+}
+
+enum Body {
+    Empty,
+    Json(Box<RawValue>),
+    /// Longer than what is read, or not JSON.
+    Unreadable,
 }
 
 impl Answer {
@@ -27,7 +36,7 @@ impl Answer {
     pub(super) async fn read(mut response: reqwest::Response) -> Result<Self, reqwest::Error> {
         let retry_after = response.headers().get(reqwest::header::RETRY_AFTER);
         let retry_after = retry_after.and_then(|value| value.to_str().ok()).map(str::to_owned);
-        let mut answer = Self { status: response.status(), retry_after, body: None };
+        let mut answer = Self { status: response.status(), retry_after, body: Body::Unreadable };
         let mut body = Vec::new();
         while let Some(chunk) = response.chunk().await? {
             if body.len() + chunk.len() > MAX_BYTES {
@@ -35,12 +44,34 @@ impl Answer {
             }
             body.extend_from_slice(&chunk);
         }
-        answer.body = Some(body);
+        answer.body = Body::parse(&body);
         Ok(answer)
     }
 
     fn json(&self) -> Option<&RawValue> {
-        serde_json::from_slice(self.body.as_deref()?).ok()
+        match &self.body {
+            Body::Json(json) => Some(json),
+            Body::Empty | Body::Unreadable => None,
+        }
+    }
+}
+
+impl Body {
+    fn parse(bytes: &[u8]) -> Self {
+        let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes).trim_ascii();
+        if bytes.is_empty() {
+            return Self::Empty;
+        }
+        RawValue::from_string(text(bytes)).map_or(Self::Unreadable, Self::Json)
+    }
+}
+
+/// What is not UTF-8 is most likely ISO-8859-1, in which every byte is a character; and whatever it is, the
+/// ASCII in it, where JSON has its structure and receivers their codes, stays as it was.
+fn text(bytes: &[u8]) -> String {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => text.to_owned(),
+        Err(_) => bytes.iter().map(|byte| char::from(*byte)).collect(),
     }
 }
 
@@ -64,6 +95,9 @@ impl Judge {
             match by_code.and_then(|code| Some((self.codes.get(&code)?, code))) {
                 Some((class, code)) => (code, *class),
                 None => match self.by_status(&by_status, answer.status) {
+                    Verdict::Delivered if self.may_miss_a_refusal(answer) => {
+                        return Outcome::Retry(unreadable(answer.status));
+                    }
                     Verdict::Delivered => {
                         return Outcome::Delivered { reference: find(&self.reference), rail_code };
                     }
@@ -83,6 +117,13 @@ impl Judge {
         Outcome::failed(class, failure, true)
     }
 
+    /// Whether an answer that says something may have said, where we could not read it, what the
+    /// configuration has a class for.
+    fn may_miss_a_refusal(&self, answer: &Answer) -> bool {
+        let has_classes = || self.codes.keys().any(|code| code.starts_with("CODE_"));
+        matches!(answer.body, Body::Unreadable) && self.code.is_some() && has_classes()
+    }
+
     fn by_status(&self, key: &str, status: StatusCode) -> Verdict {
         self.codes
             .get(key)
@@ -94,6 +135,18 @@ impl Judge {
 /// answered is no sign that somebody is there.
 fn speaks_for_itself(status: StatusCode) -> bool {
     !matches!(status.as_u16(), 408 | 504 | 520..=524)
+}
+
+/// The row may have been paid or refused: it comes again with the same key, in sight of an operator.
+fn unreadable(status: StatusCode) -> Failure {
+    let message = format!(
+        "{}, but code_pointer finds nothing in what it sent: that is not JSON, or longer than {} KiB. It has to \
+         answer in plain JSON, without Content-Encoding, or with an empty body; if it never sends a code, \
+         take code_pointer and the CODE_ entries of codes out of the configuration",
+        message(status),
+        MAX_BYTES / 1024
+    );
+    Failure { answered: true, ..Failure::new("HTTP_ANSWER_UNREADABLE", message) }
 }
 
 /// Nothing of the answer itself: it may repeat the payload.
@@ -124,7 +177,7 @@ mod tests {
 
     fn answer(status: u16, body: &str) -> Answer {
         let status = StatusCode::from_u16(status).unwrap();
-        Answer { status, retry_after: None, body: Some(body.as_bytes().to_vec()) }
+        Answer { status, retry_after: None, body: Body::parse(body.as_bytes()) }
     }
 
     fn outcome(codes: &[(&str, Class)], status: u16, body: &str) -> Outcome {
@@ -154,8 +207,42 @@ mod tests {
         let none = Outcome::Delivered { reference: None, rail_code: None };
         assert_eq!(outcome(&[], 200, "<html>"), none);
         assert_eq!(outcome(&[], 204, ""), none);
-        let cut = Answer { body: None, ..answer(200, "") };
+        let cut = Answer { body: Body::Unreadable, ..answer(200, "") };
         assert_eq!(judge(&[]).outcome(&cut, SystemTime::now()), none);
+    }
+
+    #[test]
+    fn a_code_is_found_behind_a_byte_order_mark_and_in_another_encoding() {
+        let codes = [("CODE_AC04", Class::Terminal), ("CODE_GESCHÜTZT", Class::Terminal)];
+        let refused = |body: &[u8]| {
+            let answer = Answer { body: Body::parse(body), ..answer(200, "") };
+            matches!(judge(&codes).outcome(&answer, SystemTime::now()), Outcome::Refused(_))
+        };
+        assert!(refused(b"\xef\xbb\xbf{\"error\": {\"code\": \"AC04\"}}\r\n"));
+        assert!(refused(
+            b"{\"text\": \"gesperrt f\xfcr Z\xfcrich\", \"error\": {\"code\": \"AC04\"}}"
+        ));
+        assert!(refused(b"{\"error\": {\"code\": \"GESCH\xdcTZT\"}}"));
+    }
+
+    #[test]
+    fn a_2xx_that_cannot_be_read_is_in_doubt_where_a_code_could_have_refused_the_row() {
+        let codes = [("CODE_AC04", Class::Terminal)];
+        let coded = Answer { body: Body::parse(b"\x1f\x8b\x08\x00"), ..answer(200, "") };
+        let cut = Answer { body: Body::Unreadable, ..answer(200, "") };
+        for unread in [coded, cut, answer(202, "<html>"), answer(200, "OK")] {
+            let outcome = judge(&codes).outcome(&unread, SystemTime::now());
+            let Outcome::Retry(failure) = outcome else { panic!("{outcome:?}") };
+            assert_eq!(failure.error_code, "HTTP_ANSWER_UNREADABLE");
+            assert!(failure.answered, "somebody is there");
+        }
+        let read = ["", "\u{feff} \r\n", "{}", "[]", r#"{"error": {"code": "OK"}}"#];
+        for body in read {
+            let outcome = outcome(&codes, 200, body);
+            assert!(matches!(outcome, Outcome::Delivered { .. }), "{body}: {outcome:?}");
+        }
+        let by_status = outcome(&[("HTTP_409", Class::Terminal)], 200, "OK");
+        assert!(matches!(by_status, Outcome::Delivered { .. }), "no code has a class");
     }
 
     #[test]

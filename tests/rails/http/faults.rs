@@ -113,6 +113,31 @@ async fn a_flood_is_cut_off() {
     assert!(written < 50_000_000, "the rest stayed with the receiver, but {written} bytes came");
 }
 
+/// It says 200 and refuses the row in its answer: that must be heard, however the answer looks, or be in doubt.
+#[tokio::test]
+async fn a_200_that_may_hold_a_refusal_is_delivered_only_when_it_was_read() {
+    let latin = b"{\"name\": \"M\xfcller\", \"status\": \"REJECTED\"}".to_vec();
+    let marked = b"\xef\xbb\xbf{\"status\": \"REJECTED\"}".to_vec();
+    let long = format!("{{\"note\": \"{}\", \"status\": \"REJECTED\"}}", "x".repeat(70_000));
+    let cases = [
+        (latin, ("refused", "CODE_REJECTED")),
+        (marked, ("refused", "CODE_REJECTED")),
+        (long.into_bytes(), ("retry", "HTTP_ANSWER_UNREADABLE")),
+        (b"\x1f\x8b\x08\x00".to_vec(), ("retry", "HTTP_ANSWER_UNREADABLE")),
+    ];
+    for (body, expected) in cases {
+        let mut answer =
+            format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len()).into_bytes();
+        answer.extend(&body);
+        let receiver = Receiver::start(move |_| Reply::Whole(answer.clone())).await;
+        let rail = rail(json!({ "url": receiver.url(), "code_pointer": "/status",
+            "codes": { "CODE_REJECTED": "terminal" } }))
+        .unwrap();
+        let lane = deliver(&rail, lanes::rows("anna", 1), Terms::default());
+        assert_eq!(failure(&lane.outcome().await), expected);
+    }
+}
+
 #[tokio::test]
 async fn what_the_receiver_asks_for_is_passed_on() {
     let outcome = outcome_of(|_| Reply::with_header(429, "retry-after: 17", "")).await;
