@@ -1,9 +1,8 @@
 //! How many requests may be under way, and how fast they may start.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
 use tokio::time::Instant;
 
 /// Lets requests through: first come, first served.
@@ -15,6 +14,7 @@ pub(super) struct Gate {
 /// Starts are spread evenly: no second sees more than its share, however the lanes bunch up.
 struct Pace {
     interval: Duration,
+    /// The moment from which on the next may start. Held by whoever waits for it, first come, first served.
     next: Mutex<Instant>,
 }
 
@@ -30,19 +30,21 @@ impl Gate {
         // Never closed; the type does not know that.
         let slot = self.slots.acquire().await.ok()?;
         if let Some(pace) = &self.pace {
-            tokio::time::sleep_until(pace.start()).await;
+            pace.start().await;
         }
         Some(slot)
     }
 }
 
 impl Pace {
-    /// The moment of the next start, which is taken with it.
-    fn start(&self) -> Instant {
-        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
-        let start = (*next).max(Instant::now());
+    /// Waits for the moment of the next start, and takes it: whoever goes away before it leaves it to the next. A
+    /// start that came late, because timers do, does not make those late that had asked before.
+    async fn start(&self) {
+        let asked = Instant::now();
+        let mut next = self.next.lock().await;
+        let start = asked.max(*next);
+        tokio::time::sleep_until(start).await;
         *next = start + self.interval;
-        start
     }
 }
 
@@ -88,6 +90,19 @@ mod tests {
         tokio::time::advance(Duration::from_secs(60)).await;
         let starts = starts(gate, 11).await;
         assert_eq!(starts.last().unwrap().1, Duration::from_secs(1));
+    }
+
+    /// As lanes do that are given back while they stand in line.
+    #[tokio::test(start_paused = true)]
+    async fn whoever_goes_away_leaves_the_start_to_the_next() {
+        let gate = Gate::new(16, Some(2));
+        let begin = Instant::now();
+        drop(gate.enter().await);
+        let in_line = futures_util::future::join_all((0..15).map(|_| gate.enter()));
+        let gave_up = tokio::time::timeout(Duration::from_millis(200), in_line).await;
+        assert!(gave_up.is_err(), "their starts are half a second apart");
+        drop(gate.enter().await);
+        assert_eq!(begin.elapsed(), Duration::from_millis(500));
     }
 
     #[tokio::test(start_paused = true)]
