@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
 
 use super::trouble::Trouble;
 use crate::admin::health::Health;
@@ -68,31 +69,40 @@ impl Wake {
         self.heard.load(Ordering::Relaxed)
     }
 
-    pub(super) fn at(&self, time: Instant) {
-        let after = time.saturating_duration_since(self.base).as_millis();
+    pub(super) fn at(&self, time: std::time::Instant) {
+        let after = Instant::from(time).saturating_duration_since(self.base).as_millis();
         let tick = u64::try_from(after.div_ceil(TICK.as_millis())).unwrap_or(u64::MAX);
         let mut times = self.times.lock().unwrap_or_else(PoisonError::into_inner);
-        self.forget_what_is_over(&mut times);
-        if times.insert(tick) && times.first() == Some(&tick) {
-            // It may be sleeping until a later time.
+        let is_first = times.insert(tick) && times.first() == Some(&tick);
+        // It may be sleeping until a later time. And what has passed since it woke would be forgotten with the
+        // next sleep, but the claim that it made meanwhile may have come too early for it.
+        if self.forget_what_is_over(&mut times) || is_first {
             self.woken.notify_one();
         }
     }
 
-    fn forget_what_is_over(&self, times: &mut BTreeSet<u64>) {
+    /// Says whether something was.
+    fn forget_what_is_over(&self, times: &mut BTreeSet<u64>) -> bool {
         let over = u64::try_from(self.base.elapsed().as_millis() / TICK.as_millis()).unwrap_or(0);
-        if times.first().is_some_and(|first| *first <= over) {
+        let any = times.first().is_some_and(|first| *first <= over);
+        if any {
             *times = times.split_off(&(over + 1));
         }
+        any
     }
 
-    /// The next of the times.
+    /// The next of the times; one that has passed while nobody slept is the next, too.
     fn next(&self) -> Option<Instant> {
-        let mut times = self.times.lock().unwrap_or_else(PoisonError::into_inner);
-        self.forget_what_is_over(&mut times);
+        let times = self.times.lock().unwrap_or_else(PoisonError::into_inner);
         times
             .first()
             .map(|tick| self.base + TICK.saturating_mul(u32::try_from(*tick).unwrap_or(u32::MAX)))
+    }
+
+    /// The claim that follows finds what was due until now.
+    fn wakes_up(&self) {
+        let mut times = self.times.lock().unwrap_or_else(PoisonError::into_inner);
+        self.forget_what_is_over(&mut times);
     }
 
     /// A row is done.
@@ -100,16 +110,21 @@ impl Wake {
         self.health.progressed();
     }
 
-    /// Sleeps until somebody wakes us, or the poll is due. Says whether there was anything to wait for:
-    /// somebody may have woken us before.
+    /// Sleeps until somebody wakes us, a time has come, or the poll is due. Says whether there was anything to wait
+    /// for: somebody may have woken us before, or a time may have passed.
     pub(super) async fn sleep(&self, poll: Duration) -> bool {
         self.asleep.send_if_modified(|asleep| !std::mem::replace(asleep, true));
+        let slept = self.sleep_until(Instant::now() + poll).await;
+        self.wakes_up();
+        slept
+    }
+
+    async fn sleep_until(&self, poll: Instant) -> bool {
         if self.woken.notified().now_or_never().is_some() {
             return false;
         }
-        let next = self.next();
-        let poll = Instant::now() + poll;
-        let until = next.map_or(poll, |next| next.min(poll));
+        let until = self.next().map_or(poll, |next| next.min(poll));
+        let slept = Instant::now() < until;
         while Instant::now() < until {
             self.health.beat();
             let slice = until.saturating_duration_since(Instant::now()).min(HEARTBEAT);
@@ -117,7 +132,7 @@ impl Wake {
                 break;
             }
         }
-        true
+        slept
     }
 
     /// Whether we can rely on being told of new work.
@@ -205,15 +220,66 @@ async fn hold(mut key: SleepKey, wake: &Wake) -> Result<(), StoreError> {
 mod tests {
     use super::*;
 
+    const MOMENT: Duration = Duration::from_millis(1);
+    const LONG: Duration = Duration::from_secs(60);
+
+    fn wake() -> Wake {
+        Wake::new(Arc::new(Health::new(LONG)))
+    }
+
+    fn in_a(delay: Duration) -> std::time::Instant {
+        (Instant::now() + delay).into_std()
+    }
+
     /// A breaker that is open says the same time at every look: it must not wake who waits for it.
     #[tokio::test(start_paused = true)]
     async fn a_time_that_is_known_wakes_nobody_again() {
-        let wake = Wake::new(Arc::new(Health::new(Duration::from_secs(60))));
-        let later = Instant::now() + Duration::from_secs(10);
+        let wake = wake();
+        let later = in_a(Duration::from_secs(10));
         wake.at(later);
-        wake.sleep(Duration::from_millis(1)).await;
+        wake.sleep(MOMENT).await;
         wake.at(later);
         let woken = wake.woken.notified();
         assert!(tokio::time::timeout(Duration::from_secs(1), woken).await.is_err());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_time_that_passes_during_a_claim_ends_the_next_sleep_at_once() {
+        for more in [None, Some(Duration::ZERO), Some(LONG)] {
+            let wake = wake();
+            wake.at(in_a(4 * TICK));
+            assert!(!wake.sleep(LONG).await, "it is the first time");
+            // The claim.
+            tokio::time::advance(5 * TICK).await;
+            if let Some(more) = more {
+                wake.at(in_a(more));
+            }
+            let (began, slept) = (Instant::now(), wake.sleep(LONG).await);
+            assert!(!slept && began.elapsed().is_zero(), "{more:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_due_within_the_same_tick_is_looked_for_at_its_end() {
+        let wake = wake();
+        tokio::time::advance(10 * MOMENT).await;
+        wake.at(in_a(Duration::ZERO));
+        assert!(!wake.sleep(LONG).await);
+        tokio::time::advance(10 * MOMENT).await;
+        wake.at(in_a(Duration::ZERO));
+        tokio::time::advance(TICK).await;
+        let began = Instant::now();
+        wake.sleep(LONG).await;
+        assert!(began.elapsed().is_zero());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_time_that_has_passed_already_is_not_dropped_and_counts_once() {
+        let wake = wake();
+        tokio::time::advance(LONG).await;
+        wake.at(in_a(Duration::ZERO) - TICK);
+        assert!(!wake.sleep(LONG).await);
+        let began = Instant::now();
+        assert!(wake.sleep(LONG).await && began.elapsed() >= LONG);
     }
 }
