@@ -198,6 +198,7 @@ impl Permit {
             Outcome::Refused(_)
             | Outcome::Retry(_)
             | Outcome::NotSent
+            | Outcome::NotYet { .. }
             | Outcome::Undecided(None)
                 if self.probe =>
             {
@@ -205,7 +206,10 @@ impl Permit {
             }
             Outcome::Retry(failure) => self.breaker.silent(failure, lane),
             // The rail itself refused it, or gave it back: nobody was asked.
-            Outcome::Refused(_) | Outcome::NotSent | Outcome::Undecided(None) => {}
+            Outcome::Refused(_)
+            | Outcome::NotSent
+            | Outcome::NotYet { .. }
+            | Outcome::Undecided(None) => {}
         }
     }
 

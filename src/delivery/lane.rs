@@ -234,6 +234,9 @@ impl Lane {
             // The slot is given back here; the row stays in its batch.
             Outcome::Undecided(_) => return,
             Outcome::NotSent => Settlement::Release { delay: self.permit.stays_away() },
+            Outcome::NotYet { delay } => {
+                Settlement::Release { delay: self.permit.stays_away().max(*delay) }
+            }
             Outcome::Unavailable { failure, maybe_sent: false } => {
                 Settlement::Release { delay: failure.retry_after.unwrap_or(self.permit.delay()) }
             }
@@ -404,6 +407,20 @@ mod tests {
         lane.report(0, delivered());
         lane.give_back_the_rest();
         assert_eq!(told(&mut receiver), [(1, true), (2, false)]);
+    }
+
+    #[test]
+    fn what_there_is_no_point_in_trying_at_once_stays_away_and_what_is_behind_it_waits() {
+        let (lane, mut receiver) = lane(true, false);
+        let delay = Duration::from_secs(7);
+        lane.report(0, Outcome::NotYet { delay });
+        lane.give_back_the_rest();
+        let Settlement::Release { delay: stays_away } = receiver.try_recv().unwrap().settlement
+        else {
+            panic!("nothing was sent");
+        };
+        assert_eq!(stays_away, delay);
+        assert_eq!(told(&mut receiver), [], "the database gives back what is behind it");
     }
 
     #[test]

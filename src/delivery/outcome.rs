@@ -58,6 +58,8 @@ pub enum Outcome {
     /// Certainly not sent, for a reason that is not the row's: the lane stopped before it, the lease
     /// does not cover the send, the worker shuts down.
     NotSent,
+    /// The same, and there is no point in trying again before this has passed.
+    NotYet { delay: Duration },
     /// Only of a row in a batch: nobody can say yet. Nothing is written down; it stays in its batch until
     /// the owner of the shard has found out. A failure says that the destination is unavailable.
     Undecided(Option<Failure>),
@@ -78,7 +80,11 @@ impl Outcome {
         match self {
             Self::Delivered { .. } => true,
             Self::Refused(_) => !halts_on_failed,
-            Self::Retry(_) | Self::Unavailable { .. } | Self::NotSent | Self::Undecided(_) => false,
+            Self::Retry(_)
+            | Self::Unavailable { .. }
+            | Self::NotSent
+            | Self::NotYet { .. }
+            | Self::Undecided(_) => false,
         }
     }
 }

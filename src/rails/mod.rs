@@ -46,7 +46,7 @@ pub fn open_for_dead_letters(
 /// - It reports one [`Outcome`](crate::delivery::Outcome) for each unreported row of a lane it was
 ///   given, within [`longest_send`](Rail::longest_send) of sending it.
 /// - `Delivered` only after the receiver has acknowledged the row for good.
-/// - `NotSent`, and `Unavailable` with `maybe_sent: false`, only for rows of which no byte can have
+/// - `NotSent`, `NotYet`, and `Unavailable` with `maybe_sent: false`, only for rows of which no byte can have
 ///   reached, or can still reach, the receiver. Whatever is in doubt may have happened.
 /// - The rows of an ordered lane reach the receiver in order, and none after one whose outcome stops
 ///   the lane ([`Lane::goes_on_after`]), or the later ones are reported as in doubt with it.

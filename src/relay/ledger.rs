@@ -65,7 +65,7 @@ pub(super) fn row(
             explain(&mut row, failure);
         }
         // A lane gives these back; should one come here, it is in doubt.
-        Outcome::NotSent | Outcome::Undecided(_) => row.counted = false,
+        Outcome::NotSent | Outcome::NotYet { .. } | Outcome::Undecided(_) => row.counted = false,
     }
     row
 }

@@ -151,7 +151,7 @@ pub(crate) fn word(settled: &Settled) -> &'static str {
         Settlement::Outcome(Outcome::Delivered { .. }) => "delivered",
         Settlement::Outcome(Outcome::Refused(_)) => "refused",
         Settlement::Outcome(Outcome::Retry(_) | Outcome::Unavailable { .. }) => "in doubt",
-        Settlement::Outcome(Outcome::NotSent | Outcome::Undecided(_))
+        Settlement::Outcome(Outcome::NotSent | Outcome::NotYet { .. } | Outcome::Undecided(_))
         | Settlement::Release { .. } => "released",
     }
 }

@@ -1,6 +1,7 @@
 //! What a Kafka error means for a row: the table, with the user's changes laid over it.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use rdkafka::types::RDKafkaErrorCode as Code;
 
@@ -10,6 +11,9 @@ use crate::delivery::{Class, Failure, Outcome};
 
 /// Further away than this, a known name is no plausible reading of an unknown one.
 const MAX_TYPOS: usize = 4;
+/// How long a row stays away that a full queue refused. Given back at once it would be claimed and refused again, as
+/// fast as the database can.
+const FULL_PAUSE: Duration = Duration::from_secs(1);
 /// The error code of a row that no broker would take.
 const TOO_LARGE: &str = "MESSAGE_TOO_LARGE";
 
@@ -44,7 +48,8 @@ impl Classes {
     pub(super) fn before_hand_over(&self, code: Code) -> Outcome {
         match code {
             // Not the row's fault and soon over: the row is simply given back.
-            Code::QueueFull | Code::Fatal => Outcome::NotSent,
+            Code::QueueFull => Outcome::NotYet { delay: FULL_PAUSE },
+            Code::Fatal => Outcome::NotSent,
             Code::MessageSizeTooLarge => Outcome::Refused(too_large(None)),
             _ => Outcome::failed(self.class(code), failure(code), false),
         }
@@ -160,7 +165,9 @@ mod tests {
     #[test]
     fn what_librdkafka_did_not_take_was_not_sent() {
         let classes = classes(&[]).unwrap();
-        assert_eq!(classes.before_hand_over(Code::QueueFull), Outcome::NotSent);
+        assert_eq!(classes.before_hand_over(Code::Fatal), Outcome::NotSent);
+        let full = classes.before_hand_over(Code::QueueFull);
+        assert_eq!(full, Outcome::NotYet { delay: FULL_PAUSE }, "it does not come back at once");
         let outcome = classes.before_hand_over(Code::MessageSizeTooLarge);
         assert!(is_too_large(&outcome), "{outcome:?}");
         let outcome = classes.before_hand_over(Code::UnknownTopic);
