@@ -12,6 +12,9 @@ const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(300);
 /// A probe that says nothing for this long does not hold up the next one.
 const PROBE_PATIENCE: Duration = Duration::from_secs(60);
 
+/// What nobody has sent anything to for so long, although it could have been tried again, may have been back for as long.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(60);
+
 /// After so many lanes in a row without an answer, nobody is there to answer. The silences of fewer may be
 /// the fault of their rows, and count as their attempts.
 const SILENCES: usize = 5;
@@ -71,6 +74,16 @@ impl Breaker {
             Inner::Closed { .. } => BreakerState::Closed,
             Inner::Open { .. } => BreakerState::Open,
             Inner::Probing { .. } => BreakerState::Probing,
+        }
+    }
+
+    /// Whether its destination is known to be unavailable. For one that no row has come for since long after its pause
+    /// nobody knows; the next row finds out.
+    pub fn is_down(&self) -> bool {
+        match *self.lock() {
+            Inner::Closed { .. } => false,
+            Inner::Open { until, .. } => until.elapsed() < FORGOTTEN_AFTER,
+            Inner::Probing { .. } => true,
         }
     }
 
@@ -232,6 +245,15 @@ impl Permit {
 }
 
 #[cfg(test)]
+impl Breaker {
+    /// Open, as if nobody had asked for a permit for so long after its pause.
+    pub(crate) fn open_and_left_alone_for(&self, time: Duration) {
+        let until = Instant::now().checked_sub(time).unwrap();
+        *self.lock() = Inner::Open { until, pause: FIRST_PAUSE };
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -277,6 +299,21 @@ mod tests {
         probe.record(&delivered(), &lane("a"));
         assert_eq!(breaker.state(), BreakerState::Closed);
         assert!(!breaker.permit().unwrap().is_probe());
+    }
+
+    #[test]
+    fn nobody_knows_that_it_is_down_when_no_row_has_come_for_long_and_the_next_still_finds_out() {
+        let breaker = breaker();
+        breaker.permit().unwrap().record(&down(), &lane("a"));
+        assert!(breaker.is_down());
+        breaker.open_and_left_alone_for(Duration::from_secs(50));
+        assert!(breaker.is_down());
+        breaker.open_and_left_alone_for(Duration::from_secs(70));
+        assert!(!breaker.is_down());
+        let probe = breaker.permit().unwrap();
+        assert!(probe.is_probe() && breaker.is_down());
+        probe.record(&down(), &lane("a"));
+        assert!(breaker.is_down() && breaker.permit().is_err());
     }
 
     #[test]

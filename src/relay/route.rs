@@ -127,11 +127,10 @@ impl Route {
         }
     }
 
-    /// How many of its destinations are open or on probation.
+    /// How many of its destinations are known to be down, or on probation.
     pub(super) fn open_breakers(&self) -> usize {
         let breakers = self.breakers.lock().unwrap_or_else(PoisonError::into_inner);
-        let open = |breaker: &&Arc<Breaker>| breaker.state() != BreakerState::Closed;
-        breakers.values().filter(open).count()
+        breakers.values().filter(|breaker| breaker.is_down()).count()
     }
 
     /// Whether it cannot deliver now, because a destination, or all of them, cannot be reached.
@@ -213,4 +212,27 @@ pub fn policies(config: &Config) -> serde_json::Value {
         (name.clone(), policy)
     });
     serde_json::Value::Object(policies.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::HttpRailConfig;
+
+    fn route() -> Route {
+        let config = serde_json::json!({ "kind": "http", "url": "http://127.0.0.1:1/" });
+        let config: HttpRailConfig = serde_json::from_value(config).unwrap();
+        Route::new("bank", Arc::new(HttpRail::new("bank", &config).unwrap()), None)
+    }
+
+    #[test]
+    fn a_destination_that_no_row_comes_for_does_not_count_as_down_for_ever() {
+        let route = route();
+        let breaker = route.breaker(&"bank:elsewhere".into());
+        breaker.open_and_left_alone_for(Duration::ZERO);
+        assert_eq!((route.open_breakers(), route.is_down(), route.lane_rows()), (1, true, 1));
+        breaker.open_and_left_alone_for(Duration::from_secs(70));
+        let expected = (0, false, LANE_ROWS);
+        assert_eq!((route.open_breakers(), route.is_down(), route.lane_rows()), expected);
+    }
 }
