@@ -50,13 +50,15 @@ pub(super) struct Claims {
 }
 
 /// What one round over all rails found.
-#[derive(Debug, Default, Clone, Copy)]
+#[derive(Debug, Default)]
 struct Round {
     rows: usize,
     /// Some claim brought as much as it asked for: there is more.
     more: bool,
     /// Some rail has no room.
     full: bool,
+    /// Why some claim failed: the first of those that did.
+    failed: Option<StoreError>,
 }
 
 /// What a claim for one rail brought.
@@ -75,18 +77,18 @@ impl Claims {
         let mut restless = 0;
         while !self.stopping() {
             self.health.beat();
-            match self.round().await {
-                Ok(round) => {
+            let round = self.round().await;
+            match &round.failed {
+                None => {
                     pause = FIRST_PAUSE;
                     self.health.connected(true);
                     if trouble.is_over() {
                         tracing::info!("the database answers: claiming again");
                     }
-                    restless = self.rest(round, restless).await;
+                    restless = self.rest(&round, restless).await;
                 }
-                Err(error) => {
-                    self.health.connected(false);
-                    if trouble.is_news(&error) {
+                Some(error) => {
+                    if trouble.is_news(error) {
                         tracing::warn!(%error, "cannot claim; trying again until it works");
                     } else {
                         tracing::debug!(%error, "cannot claim; trying again until it works");
@@ -102,13 +104,22 @@ impl Claims {
     /// Claims until nothing is due and nothing is under way. Fails when that is so only because a
     /// destination is down.
     pub(super) async fn drain(&self, told: impl Fn(usize)) -> Result<(), RelayError> {
-        let (mut down_since, mut quiet_since) = (None, Instant::now());
+        let (mut down_since, mut quiet_since, mut timeouts) = (None, Instant::now(), 0);
         while !self.stopping() {
             self.health.beat();
             // Looked at before the claim: what ends during it may have freed its lane.
             let idle = self.idle();
-            let round = self.round().await?;
+            let round = self.round().await;
             told(round.rows);
+            match round.failed {
+                None => timeouts = 0,
+                // The next asks for less.
+                Some(error) if error.is_timeout() && timeouts < self.halvings() => {
+                    timeouts += 1;
+                    continue;
+                }
+                Some(error) => return Err(error.into()),
+            }
             let down = self.routes.iter().find(|route| route.is_down());
             let since = *down_since.get_or_insert_with(Instant::now);
             match down {
@@ -128,6 +139,11 @@ impl Claims {
             }
         }
         Ok(())
+    }
+
+    /// How often a claim can ask for half of the one before.
+    fn halvings(&self) -> u32 {
+        u16::BITS - self.config.batch_size.leading_zeros()
     }
 
     /// Whether a shard that nobody else delivers has work, though no claim finds it: it is being taken up, or was given
@@ -157,7 +173,8 @@ impl Claims {
         self.routes.iter().all(|route| route.slots.taken() == 0)
     }
 
-    async fn round(&self) -> Result<Round, StoreError> {
+    /// A claim for each rail. One that fails keeps no other rail from its own.
+    async fn round(&self) -> Round {
         let mut round = Round::default();
         for route in &self.routes {
             if self.stopping() {
@@ -167,18 +184,22 @@ impl Claims {
             self.health.beat();
             match route.room(self.config.batch_size.into()) {
                 Ok(0) => round.full = true,
-                Ok(room) => match self.claim(route, room).await? {
-                    Claimed::Rows { count, more } => {
+                Ok(room) => match self.claim(route, room).await {
+                    Ok(Claimed::Rows { count, more }) => {
                         round.rows += count;
                         round.more |= more;
                     }
-                    Claimed::Full => round.full = true,
+                    Ok(Claimed::Full) => round.full = true,
+                    Err(error) => {
+                        self.health.connected(false);
+                        round.failed.get_or_insert(error);
+                    }
                 },
                 // Its breaker is open: nothing of it is claimed until then.
                 Err(wait) => self.wake.at(Instant::now() + wait),
             }
         }
-        Ok(round)
+        round
     }
 
     async fn claim(&self, route: &Route, room: usize) -> Result<Claimed, StoreError> {
@@ -236,7 +257,12 @@ impl Claims {
             lane_rows: route.lane_rows(),
             shards,
         };
-        let rows = self.store.claim(&claim).await?;
+        let rows = self.store.claim(&claim).await.inspect_err(|error| {
+            if error.is_timeout() {
+                route.appetite.ran_out_of_time(room);
+            }
+        })?;
+        route.appetite.brought(&rows);
         if !rows.is_empty() {
             failpoint("claimed");
             metrics::claimed(rows.len());
@@ -318,7 +344,7 @@ impl Claims {
     }
 
     /// Waits for what is next; `restless` rounds before this one found rows and were woken at once.
-    async fn rest(&self, round: Round, restless: u32) -> u32 {
+    async fn rest(&self, round: &Round, restless: u32) -> u32 {
         let poll = Duration::from_millis(self.config.poll_ms);
         if round.rows == 0 {
             if round.full {

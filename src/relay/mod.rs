@@ -4,6 +4,7 @@
 //! [`completer`]. No database transaction is open while a rail is called. All queues are bounded by
 //! the number of rows under way, which each rail limits.
 
+mod appetite;
 mod batches;
 mod claims;
 mod completer;

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use super::appetite::Appetite;
 use super::batches::Batches;
 use crate::config::{Config, ConfigError, OnFailed, Ordering, RailConfig};
 use crate::delivery::{
@@ -24,6 +25,7 @@ pub(super) struct Route {
     pub(super) halts: bool,
     /// How many rows of one lane a claim takes at most.
     lane_rows: i32,
+    pub(super) appetite: Appetite,
     pub(super) slots: Arc<Slots>,
     /// The same, by shard, on a rail that delivers in batches.
     shard_slots: Mutex<HashMap<i16, Arc<Slots>>>,
@@ -51,6 +53,7 @@ impl Route {
             validator,
             ordered: true,
             halts,
+            appetite: Appetite::default(),
             slots: Arc::new(Slots::default()),
             shard_slots: Mutex::new(HashMap::new()),
             batches: Arc::default(),
@@ -156,7 +159,7 @@ impl Route {
 
     /// How many rows may be claimed now, or for how long none.
     pub(super) fn room(&self, batch_size: usize) -> Result<usize, Duration> {
-        let mut most = batch_size;
+        let mut most = batch_size.min(self.appetite.most());
         if let Some(destination) = self.rail.only_destination() {
             let breaker = self.breaker(&destination);
             let wait = breaker.closed_for();
@@ -169,9 +172,10 @@ impl Route {
                 most = 1;
             }
         }
-        let free = self.rail.capacity().saturating_sub(self.slots.taken());
+        let capacity = self.rail.capacity().min(self.appetite.capacity());
+        let free = capacity.saturating_sub(self.slots.taken());
         // Many claims of a few rows each cost more than they bring.
-        let worth_it = most.min(self.rail.capacity().div_ceil(4));
+        let worth_it = most.min(capacity.div_ceil(4));
         Ok(if free < worth_it { 0 } else { most.min(free) })
     }
 }

@@ -56,6 +56,12 @@ impl StoreError {
         self.server().is_some_and(|error| matches!(error.code.as_str(), "40001" | "40P01"))
     }
 
+    /// It took too long: the server gave it up, or we did.
+    pub fn is_timeout(&self) -> bool {
+        matches!(self, Self::TimedOut(_))
+            || self.server().is_some_and(|error| error.code == SqlState::QUERY_CANCELED.code())
+    }
+
     pub fn server(&self) -> Option<&ServerError> {
         match self {
             Self::Server(error) | Self::NotMigrated(error) | Self::Forbidden(error) => Some(error),

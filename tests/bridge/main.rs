@@ -12,6 +12,7 @@ mod database_away;
 mod database_tls;
 mod delivery;
 mod exactly_once;
+mod large_rows;
 mod leaks;
 mod letter_room;
 mod metrics;
