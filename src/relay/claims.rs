@@ -24,7 +24,8 @@ const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// How long a rail that is full is left alone, unless one of its rows is done before.
 const FULL_PAUSE: Duration = Duration::from_millis(50);
-/// How long a drain waits for a destination that is down, when nothing else is left to deliver.
+/// How long a drain waits for a destination that is down, or for rows that it gave back, when nothing else is left to
+/// deliver.
 const DRAIN_PATIENCE: Duration = Duration::from_secs(10);
 /// How long a drain waits for a shard beyond the lease that its last owner may have.
 const SETTLING_PATIENCE: Duration = Duration::from_secs(60);
@@ -107,8 +108,9 @@ impl Claims {
         let (mut down_since, mut quiet_since, mut timeouts) = (None, Instant::now(), 0);
         while !self.stopping() {
             self.health.beat();
-            // Looked at before the claim: what ends during it may have freed its lane.
+            // Looked at before the claim: what ends during it may have freed its lane, and what we gave back be due.
             let idle = self.idle();
+            let comes_back = self.wake.something_comes_back();
             let round = self.round().await;
             told(round.rows);
             match round.failed {
@@ -129,13 +131,16 @@ impl Claims {
                 }
                 Some(_) => {}
             }
+            if round.rows > 0 || !idle {
+                quiet_since = Instant::now();
+            }
             if round.rows == 0 {
-                if idle && !round.full && down.is_none() && !self.shards_wait(quiet_since).await? {
+                let waits = comes_back && quiet_since.elapsed() < DRAIN_PATIENCE;
+                let quiet = idle && !waits && !round.full && down.is_none();
+                if quiet && !self.shards_wait(quiet_since).await? {
                     return Ok(());
                 }
                 self.await_slot(FULL_PAUSE).await;
-            } else {
-                quiet_since = Instant::now();
             }
         }
         Ok(())

@@ -192,7 +192,7 @@ impl Completer {
         match self.insist(call).await {
             Ok(busy) => {
                 let seconds = u64::try_from(release.delay_seconds).unwrap_or(0);
-                self.wake.at(Instant::now() + Duration::from_secs(seconds));
+                self.wake.given_back_until(Instant::now() + Duration::from_secs(seconds));
                 release.only(&busy)
             }
             Err(error) => {

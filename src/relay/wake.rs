@@ -33,6 +33,8 @@ pub(super) struct Wake {
     /// When rows that we gave back or have to try again are due, in [`TICK`]s. Bounded, because
     /// delays are: an hour at most.
     times: Mutex<BTreeSet<u64>>,
+    /// When the last of the rows is due that we gave back.
+    given_back: Mutex<Option<Instant>>,
     base: Instant,
     asleep: watch::Sender<bool>,
     /// Whether whoever commits new work wakes us.
@@ -47,6 +49,7 @@ impl Wake {
             heard: AtomicU64::new(0),
             told: AtomicBool::new(false),
             times: Mutex::new(BTreeSet::new()),
+            given_back: Mutex::default(),
             base: Instant::now(),
             asleep: watch::Sender::new(false),
             wakeable: AtomicBool::new(false),
@@ -79,6 +82,19 @@ impl Wake {
         if self.forget_what_is_over(&mut times) || is_first {
             self.woken.notify_one();
         }
+    }
+
+    /// Rows that we gave back are due at this time.
+    pub(super) fn given_back_until(&self, time: std::time::Instant) {
+        self.at(time);
+        let mut last = self.given_back.lock().unwrap_or_else(PoisonError::into_inner);
+        *last = (*last).max(Some(time.into()));
+    }
+
+    /// Whether rows that we gave back are still to be due.
+    pub(super) fn something_comes_back(&self) -> bool {
+        let last = self.given_back.lock().unwrap_or_else(PoisonError::into_inner);
+        last.is_some_and(|last| last > Instant::now())
     }
 
     /// Says whether something was.
@@ -271,6 +287,18 @@ mod tests {
         let began = Instant::now();
         wake.sleep(LONG).await;
         assert!(began.elapsed().is_zero());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_given_back_comes_back_until_the_last_of_it_is_due() {
+        let wake = wake();
+        assert!(!wake.something_comes_back());
+        wake.given_back_until(in_a(2 * TICK));
+        wake.given_back_until(in_a(TICK));
+        tokio::time::advance(TICK).await;
+        assert!(wake.something_comes_back());
+        tokio::time::advance(TICK).await;
+        assert!(!wake.something_comes_back());
     }
 
     #[tokio::test(start_paused = true)]

@@ -11,6 +11,7 @@ mod crashes;
 mod database_away;
 mod database_tls;
 mod delivery;
+mod drains;
 mod exactly_once;
 mod large_rows;
 mod leaks;
