@@ -80,3 +80,28 @@ async fn a_broker_that_is_away_and_comes_back_costs_no_row_and_no_order() {
     assert_eq!(count(&database, "DISPATCHED").await, 600);
     nothing_failed_or_counted(&database).await;
 }
+
+/// A few rows fill the queue, and the broker does not answer until they are overdue.
+#[tokio::test]
+async fn rows_that_a_full_queue_refuses_are_not_claimed_again_and_again_meanwhile() {
+    const CLAIMS: &str =
+        "SELECT count(*) FROM outbox.payment_outbox_events WHERE event_type = 'LEASE_CLAIMED'";
+    let (database, topic, proxy) = (Database::new().await, Topic::new().await, Proxy::to_kafka());
+    let setup = Setup::kafka(&database, &topic)
+        .await
+        .and("[rails.kafka.properties]\n\"queue.buffering.max.kbytes\" = \"1\"\n");
+    let bridge = setup.env("KAFKA_BROKERS", proxy.address()).run();
+    let client = database.connect().await;
+    enqueue(&client, "kafka", 1, 1).await;
+    all_done(&database).await;
+    proxy.set(Mode::Hold);
+    enqueue(&client, "kafka", 99, 99).await;
+    bridge.logged("unavailable").await;
+    let claims: i64 = client.query_one(CLAIMS, &[]).await.unwrap().get(0);
+    assert!((3..=30).contains(&claims), "{claims} claims in the few seconds of a time-out");
+    proxy.cut();
+    proxy.set(Mode::Pass);
+    all_done(&database).await;
+    assert_eq!(count(&database, "DISPATCHED").await, 100);
+    nothing_failed_or_counted(&database).await;
+}
