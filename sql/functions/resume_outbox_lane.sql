@@ -7,6 +7,10 @@ DECLARE
   v_lanes  bigint[];
 BEGIN
   PERFORM outbox.check_actor(p_actor, p_reason);
+  -- In a statement of its own: who took a turn away because of the pause had this lane locked, and what is listed
+  -- after that is seen as it was left.
+  PERFORM FROM outbox.payment_outbox_lanes AS l
+  WHERE l.participant_id = p_participant_id AND l.rail_type = p_rail_type AND l.solo_sequence_id = 0 FOR NO KEY UPDATE;
   -- With the lanes of single rows that a rail without order has: they wait with their participant's
   -- lane, and repair may have paused one of them alone.
   SELECT bool_or(l.paused), array_agg(l.lane_id) INTO v_paused, v_lanes FROM (

@@ -14,7 +14,7 @@ BEGIN
   v_over := ARRAY(
     SELECT ROW(t.turn_id, t.lane_id, t.rail_type, t.tenant_id, l.shard, t.head_position, t.empty_looks, h.lane_position, h.next_attempt_at,
                l.paused_at IS NULL AND l.halted_by IS NULL
-                 AND (l.solo_sequence_id = 0 OR NOT outbox.main_lane_is_paused(l.participant_id, l.rail_type)))::outbox.ended_turn
+                 AND (l.solo_sequence_id = 0 OR NOT outbox.main_lane_stays_paused(l.participant_id, l.rail_type)))::outbox.ended_turn
     FROM outbox.payment_outbox_turns AS t
     CROSS JOIN LATERAL (SELECT * FROM outbox.payment_outbox_lanes AS l WHERE l.lane_id = t.lane_id OFFSET 0) AS l
     LEFT JOIN LATERAL (
