@@ -59,6 +59,7 @@ mod strays;
 mod support;
 mod traces;
 mod unordered;
+mod unordered_halt;
 mod unordered_pause;
 mod upkeep;
 mod upkeep_locks;
