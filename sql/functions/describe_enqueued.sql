@@ -18,8 +18,9 @@ BEGIN
       SELECT r.sequence_id AS n, r.participant_id, r.tenant_id, r.rail_type, r.payload, r.instruction_id, r.idempotency_key,
              k.outbox_id, outbox.find_enqueued(k.outbox_id) AS was
       FROM unnest(p_rows) AS r
-      JOIN outbox.payment_outbox_keys AS k ON k.instruction_id = r.instruction_id AND k.idempotency_key = r.idempotency_key
-      WHERE k.outbox_id <> r.outbox_id),
+      -- A key that upkeep has just forgotten is missing here: find_enqueued says so, and the row is not passed over.
+      LEFT JOIN outbox.payment_outbox_keys AS k ON k.instruction_id = r.instruction_id AND k.idempotency_key = r.idempotency_key
+      WHERE k.outbox_id IS DISTINCT FROM r.outbox_id),
     compared AS (
       SELECT u.*, (u.was).participant_id <> u.participant_id AS other_participant, (u.was).tenant_id IS DISTINCT FROM u.tenant_id AS other_tenant,
              (u.was).rail_type <> u.rail_type AS other_rail, (u.was).payload::text <> u.payload::text AS other_payload

@@ -179,3 +179,33 @@ async fn unsorted_batches_deadlock() {
     let told = opposite_batches(&database).await;
     assert!(told.contains(&Some("40P01".to_owned())), "{told:?}");
 }
+
+/// What a batch is told of a row whose key is known when it is enqueued, and forgotten before it is looked up.
+async fn forgotten_between_the_looks(database: &Database) -> Result<usize, String> {
+    let gate = "PERFORM pg_advisory_xact_lock(77);\n  RETURN QUERY\n    WITH used";
+    database.take_out("describe_enqueued", "RETURN QUERY\n    WITH used", gate).await;
+    let (producer, upkeep) = (database.connect().await, database.connect().await);
+    let rows = [row("p", "old", "1"), row("p", "new", "1")];
+    enqueue(&producer, &rows[..1], false).await.unwrap();
+    run(&upkeep, "SELECT pg_advisory_lock(77)").await;
+    let waiting = pid(&producer).await;
+    let call = tokio::spawn(async move { enqueue(&producer, &rows, false).await });
+    until_blocked(&upkeep, waiting).await;
+    run(&upkeep, "DELETE FROM outbox.payment_outbox_keys WHERE instruction_id = 'old'").await;
+    run(&upkeep, "SELECT pg_advisory_unlock(77)").await;
+    let told = call.await.unwrap();
+    told.map(|rows| rows.len()).map_err(|error| code(&error).to_owned())
+}
+
+#[tokio::test]
+async fn a_batch_whose_key_is_forgotten_meanwhile_is_to_be_tried_again() {
+    let told = forgotten_between_the_looks(&Database::new().await).await;
+    assert_eq!(told, Err("40001".to_owned()));
+}
+
+#[tokio::test]
+async fn with_only_the_keys_that_are_there_such_a_row_would_be_dropped() {
+    let database = Database::new().await;
+    database.take_out("describe_enqueued", "LEFT JOIN", "JOIN").await;
+    assert_eq!(forgotten_between_the_looks(&database).await, Ok(1));
+}
