@@ -15,7 +15,7 @@ BEGIN
   LOOP
     PERFORM FROM outbox.payment_outbox_lanes AS l
     WHERE l.participant_id = p_participant_id AND l.rail_type = p_rail_type
-      AND l.solo_sequence_id = p_solo_sequence_id
+      AND l.solo_sequence_id = p_solo_sequence_id AND l.tenant_id IS NOT DISTINCT FROM p_tenant_id
     FOR KEY SHARE;
     EXIT WHEN FOUND;
 
@@ -29,7 +29,16 @@ BEGIN
       VALUES (v_lane_id, p_rail_type, p_tenant_id, v_shard, p_due_at, p_head_position);
       RETURN true;
     END IF;
-    -- Somebody made the lane between the two statements: look again.
+    -- It was paused before anybody knew its participant, so it has no tenant yet. Nothing of it was ever leased:
+    -- no outcome waits for this lock.
+    UPDATE outbox.payment_outbox_lanes AS l SET tenant_id = p_tenant_id
+    WHERE l.participant_id = p_participant_id AND l.rail_type = p_rail_type AND l.solo_sequence_id = p_solo_sequence_id
+      AND l.tenant_id IS DISTINCT FROM p_tenant_id
+    RETURNING l.lane_id INTO v_lane_id;
+    IF FOUND THEN
+      UPDATE outbox.payment_outbox_turns AS t SET tenant_id = p_tenant_id WHERE t.lane_id = v_lane_id;
+    END IF;
+    -- Or somebody made the lane between the two statements: look again.
   END LOOP;
   RETURN false;
 END

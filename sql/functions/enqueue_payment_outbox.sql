@@ -51,7 +51,7 @@ BEGIN
   -- The first look of admit_to_lane, here because a lane that exists is the usual case.
   PERFORM FROM outbox.payment_outbox_lanes AS l
   WHERE l.participant_id = p_participant_id AND l.rail_type = p_rail_type
-    AND l.solo_sequence_id = CASE WHEN v_solo THEN v_seq ELSE 0 END
+    AND l.solo_sequence_id = CASE WHEN v_solo THEN v_seq ELSE 0 END AND l.tenant_id IS NOT DISTINCT FROM p_tenant_id
   FOR KEY SHARE;
   IF NOT FOUND THEN
     PERFORM outbox.admit_to_lane(p_participant_id, p_rail_type, CASE WHEN v_solo THEN v_seq ELSE 0 END, p_tenant_id, v_seq, v_due);

@@ -32,6 +32,7 @@ mod index_use;
 mod lane_acts;
 mod lane_pause;
 mod lane_skip;
+mod lane_tenant;
 mod late_commits;
 mod leases;
 mod ledger_keys;
