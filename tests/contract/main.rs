@@ -58,6 +58,7 @@ mod steps;
 mod strays;
 #[path = "../support/mod.rs"]
 mod support;
+mod suspicion;
 mod traces;
 mod unordered;
 mod unordered_halt;
