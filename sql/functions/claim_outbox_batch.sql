@@ -47,8 +47,8 @@ BEGIN
 
   FOR v_place IN SELECT * FROM outbox.claimable_shards(p_worker_id, p_rail_types, p_shards, p_epochs, p_batches, v_now) LOOP
     v_scope := concat_ws(',', p_tenant_id, array_to_string(p_rail_types, ','));
-    -- Each shard is scanned on its own, and would forget where the others are.
-    v_hint := concat_ws('_', 'outbox.claim_scan', NULLIF(v_place.shard, -1));
+    -- Each shard and each choice of rails is scanned on its own, and would forget where the others are.
+    v_hint := concat_ws('_', 'outbox.claim_scan', to_hex(hashtext(v_scope)), NULLIF(v_place.shard, -1));
     v_known := COALESCE(current_setting(v_hint, true), '') <> '';
     v_start := CASE WHEN v_known THEN outbox.scan_start(v_hint, v_scope, v_now) ELSE '-infinity' END;
     -- Few lanes with many rows each are cheaper than many with one: begin with a tenth of the batch.
