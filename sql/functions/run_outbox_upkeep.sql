@@ -32,8 +32,14 @@ BEGIN
   -- From here on every transaction is younger than the end of these partitions.
   UPDATE outbox.payment_outbox_partitions AS p SET closing_xid = pg_current_xact_id()
   WHERE p.archived_at IS NULL AND p.ends_at <= outbox.clock() AND (p.closing_xid IS NULL OR p.closing_xid > pg_current_xact_id());
-  RETURN QUERY SELECT * FROM outbox.archive_oldest_partition();
-  RETURN QUERY SELECT * FROM outbox.drop_archived_partitions();
+  FOR action, partition_name, detail IN SELECT * FROM outbox.archive_oldest_partition() LOOP
+    RETURN NEXT;
+    v_step := COALESCE(v_step, NULLIF(action, 'kept'));
+  END LOOP;
+  -- Nobody can write to the ledger until we commit: what is to be dropped may be read by somebody.
+  IF v_step IS DISTINCT FROM 'archived' THEN
+    RETURN QUERY SELECT * FROM outbox.drop_archived_partitions();
+  END IF;
 END
 $$;
 COMMENT ON FUNCTION outbox.run_outbox_upkeep() IS 'One pass of ledger upkeep: makes partitions ahead, archives those that are over, drops archived ones where a second age is set. Call again while a row says again.';

@@ -26,6 +26,11 @@ BEGIN
              WHERE f.outbox_id >= p_part.from_id AND f.outbox_id < p_part.to_id) THEN
     RETURN 'a row of its time was replayed in a partition that is still hot';
   END IF;
+  -- What was no reason before its keys began to be cleared is none later: its rows are all finished. So it is read once,
+  -- not again for each slice of keys.
+  IF p_part.keys_cleared_to IS NOT NULL THEN
+    RETURN NULL;
+  END IF;
   -- A table that is only appended to has its newest rows at the end: look there first, so that a
   -- partition that is kept costs no whole scan in each pass.
   EXECUTE format('SELECT EXISTS (SELECT FROM outbox.%1$I WHERE ctid >= format(''(%%s,0)'', GREATEST(pg_relation_size(%2$L) / current_setting(''block_size'')::integer - 256, 0))::tid AND completed_at > $1)

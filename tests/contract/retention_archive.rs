@@ -8,7 +8,7 @@ use crate::lane_acts::{PARTICIPANT, RAIL, fail_first_of, outcome};
 use crate::support::Database;
 use crate::upkeep::{
     ARCHIVED, HOT_DAYS_LATER, SOME_PASSES, STILL_PENDING, Said, after_some_passes, deliver_next,
-    partition_of, set, upkeep, verdict, with_a_delivered_row,
+    move_to_tomorrow, partition_of, set, upkeep, verdict, with_a_delivered_row,
 };
 
 /// A database with one archived partition of the ledger.
@@ -166,6 +166,51 @@ async fn what_is_said_to_be_dropped_is_gone_even_when_another_partition_is_being
         let dropped = partition.as_deref().unwrap();
         assert!(!exists_in_archive(&client, dropped).await, "{dropped} is there: {said:?}");
     }
+}
+
+/// What else is said in the pass that archives a partition, while another that is to be dropped is being read.
+async fn said_beside_archived(database: &Database, client: &Client, dropped: &str) -> Vec<String> {
+    let tomorrow = deliver_tomorrow(client).await;
+    set(client, r#"{"drop_after_days": 8}"#).await;
+    database.advance(2 * HOT_DAYS_LATER).await;
+    let reader = database.connect().await;
+    let lock = format!("BEGIN; LOCK outbox_archive.{dropped} IN ACCESS SHARE MODE");
+    reader.batch_execute(&lock).await.unwrap();
+    loop {
+        let said = upkeep(client).await.unwrap();
+        if said.iter().any(|said| said.about(&tomorrow) && said.action == "archived") {
+            let others = said.iter().filter(|said| !said.about(&tomorrow));
+            return others.map(|said| said.action.clone()).collect();
+        }
+        assert!(
+            !said.iter().any(|said| said.about(&tomorrow) && said.action == "busy"),
+            "{said:?}"
+        );
+    }
+}
+
+/// The partition of a row that was delivered tomorrow.
+async fn deliver_tomorrow(client: &Client) -> String {
+    crate::calls::enqueue_key(client, "order", PARTICIPANT, "tomorrow", RAIL).await.unwrap();
+    let row = move_to_tomorrow(client, "tomorrow").await;
+    deliver_next(client, RAIL).await;
+    partition_of(client, row).await
+}
+
+#[tokio::test]
+async fn the_pass_that_archives_waits_for_nobody_who_reads_what_is_to_be_dropped() {
+    let (database, client, partition) = archived().await;
+    let said = said_beside_archived(&database, &client, &partition).await;
+    assert!(!said.contains(&"busy".to_owned()), "{said:?}");
+}
+
+#[tokio::test]
+async fn without_an_end_after_archiving_it_would_wait_with_the_ledger_locked() {
+    let (database, client, partition) = archived().await;
+    let end = "IF v_step IS DISTINCT FROM 'archived' THEN";
+    database.take_out("run_outbox_upkeep", end, "IF true THEN").await;
+    let said = said_beside_archived(&database, &client, &partition).await;
+    assert!(said.contains(&"busy".to_owned()), "{said:?}");
 }
 
 #[tokio::test]

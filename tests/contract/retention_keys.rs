@@ -7,7 +7,7 @@ use crate::lane_acts::{PARTICIPANT, RAIL, claim_rail, dismiss, fail_next, replay
 use crate::support::Database;
 use crate::upkeep::{
     ARCHIVED, COMPLETED_LATE, HOT_DAYS_LATER, deliver, deliver_next, move_to_tomorrow,
-    partition_of, verdict, with_a_delivered_row,
+    partition_of, upkeep, verdict, with_a_delivered_row,
 };
 
 async fn ask_again(client: &Client, key: &str) -> Enqueued {
@@ -150,4 +150,47 @@ async fn the_key_of_a_dismissed_failure_is_known_for_its_hot_days() {
     let again = ask_again(&client, "key").await;
     assert!(!again.is_new);
     assert_eq!(again.outbox_id, original);
+}
+
+/// How often a partition is read as a whole before its keys begin to be cleared, and in the two passes after that.
+async fn read_as_a_whole(without: bool) -> [i64; 2] {
+    const READ: &str =
+        "SELECT COALESCE(sum(seq_scan), 0)::int8 FROM pg_stat_xact_user_tables WHERE relname = $1";
+    let (database, client, partition) = with_a_delivered_row().await;
+    for key in ["second", "third", "fourth", "fifth"] {
+        deliver(&client, key).await;
+    }
+    database.take_out("clear_partition_keys", "20000", "2").await;
+    if without {
+        let once = "p_part.keys_cleared_to IS NOT NULL";
+        database.take_out("why_partition_is_kept", once, "false").await;
+    }
+    database.advance(HOT_DAYS_LATER).await;
+    // Its keys are found by an index, as in a partition that is worth it.
+    client.batch_execute("SET enable_seqscan = off; SET enable_bitmapscan = off").await.unwrap();
+    let mut reads = Vec::new();
+    while reads.len() < 3 {
+        client.batch_execute("BEGIN").await.unwrap();
+        // A session tells its counts to the server now and then only.
+        let before: i64 = client.query_one(READ, &[&partition]).await.unwrap().get(0);
+        let said = upkeep(&client).await.unwrap();
+        let after: i64 = client.query_one(READ, &[&partition]).await.unwrap().get(0);
+        client.batch_execute("COMMIT").await.unwrap();
+        if said.iter().any(|said| said.about(&partition) && said.action == "again") {
+            reads.push(after - before);
+        }
+    }
+    [reads[0], reads[1] + reads[2]]
+}
+
+#[tokio::test]
+async fn a_partition_is_read_once_and_not_for_each_slice_of_its_keys() {
+    let [first, later] = read_as_a_whole(false).await;
+    assert!(first > 0);
+    assert_eq!(later, 0);
+}
+
+#[tokio::test]
+async fn without_asking_whether_that_was_done_it_would_be_read_each_time() {
+    assert!(read_as_a_whole(true).await[1] > 1);
 }

@@ -6,11 +6,11 @@ use tokio::task::JoinHandle;
 use tokio_postgres::{Client, Error};
 
 use crate::calls::enqueue_key;
-use crate::lane_acts::{PARTICIPANT, RAIL, is_waiting, outcome, pid};
+use crate::lane_acts::{PARTICIPANT, RAIL, dismiss, fail_first_of, is_waiting, outcome, pid};
 use crate::support::Database;
 use crate::upkeep::{
     ARCHIVED, HOT_DAYS_LATER, OLDER_TRANSACTION, PATIENCE, Said, deliver_next, move_to_tomorrow,
-    set, upkeep, verdict, with_a_delivered_row,
+    partition_of, set, upkeep, verdict, with_a_delivered_row,
 };
 
 /// Several times as long as upkeep may wait. Planned as in a session that has run the look-up
@@ -120,6 +120,21 @@ async fn beside_a_detachment(guarded: bool) -> (BesideUpkeep, String) {
     (told, later)
 }
 
+/// Somebody has locked a failure that goes with its partition, for as long as upkeep is ready to wait.
+async fn beside_a_locked_failure(database: &Database, client: &Client) -> BesideUpkeep {
+    const LOCK: &str = "BEGIN; SELECT FROM outbox.payment_outbox_failures FOR UPDATE";
+    database.control_clock().await;
+    let failed = fail_first_of(client, 1).await.outbox_id;
+    deliver_next(client, "dlq").await;
+    dismiss(client, failed).await.unwrap();
+    deliver_used_key(client).await;
+    let partition = partition_of(client, failed).await;
+    database.advance(HOT_DAYS_LATER).await;
+    until_it_can_be_detached(client, &partition).await;
+    database.take_out("run_outbox_upkeep", LOCK_TIMEOUT, "SET lock_timeout TO '60s'").await;
+    enqueue_beside(database, &partition, LOCK).await
+}
+
 fn beside(new_key: &str, used_key: &str, upkeep: &str) -> BesideUpkeep {
     let [new_key, used_key, upkeep] = [new_key, used_key, upkeep].map(str::to_owned);
     BesideUpkeep { new_key, used_key, upkeep }
@@ -135,6 +150,26 @@ async fn upkeep_that_cannot_detach_gives_way_to_enqueues_and_archives_later() {
 async fn without_its_lock_time_out_upkeep_would_hold_up_enqueues_for_as_long_as_a_reader_reads() {
     let expected = (beside("done", "55P03", "archived"), String::new());
     assert_eq!(beside_a_detachment(false).await, expected);
+}
+
+#[tokio::test]
+async fn upkeep_does_not_keep_the_ledger_from_others_while_it_waits_for_a_failure() {
+    let database = Database::new().await;
+    let client = database.connect().await;
+    let told = beside_a_locked_failure(&database, &client).await;
+    assert_eq!(told, beside("done", "done", "archived"));
+}
+
+#[tokio::test]
+async fn with_its_partition_detached_first_it_would() {
+    const DETACH: &str = "EXECUTE format('ALTER TABLE outbox.%I DETACH PARTITION outbox.%I', p_part.parent_name, p_part.partition_name);";
+    const FIRST: &str = "IF p_part.parent_name = 'payment_outbox_attempts' THEN";
+    let database = Database::new().await;
+    let client = database.connect().await;
+    database.take_out("archive_partition", DETACH, "").await;
+    database.take_out("archive_partition", FIRST, &format!("{DETACH} {FIRST}")).await;
+    let told = beside_a_locked_failure(&database, &client).await;
+    assert_eq!(told.used_key, "55P03");
 }
 
 #[tokio::test]
