@@ -5,6 +5,8 @@ CREATE OR REPLACE FUNCTION outbox.settle_the_rest(
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
+DECLARE
+  v_failed uuid[];
 BEGIN
   UPDATE outbox.payment_outbox_pending AS p
   SET claimed_by = NULL, claimed_at = NULL, lease_token = NULL, lease_expires_at = NULL, turn_id = NULL, shard = NULL, batch = NULL,
@@ -16,11 +18,15 @@ BEGIN
 
   INSERT INTO outbox.payment_outbox_events (event_id, event_type, occurred_at, actor, outbox_ids)
   SELECT outbox.uuidv7(), 'TERMINAL_BLOCKED', p_now, p_worker_id, array_agg(j.outbox_id)
-  FROM unnest(p_judged) AS j WHERE j.verdict IN ('record', 'blocked') AND j.outbox_id <> ALL (p_entered)
+  FROM unnest(p_judged) AS j
+  WHERE j.verdict IN ('record', 'blocked') AND NOT EXISTS (SELECT FROM unnest(p_entered) AS e (outbox_id) WHERE e.outbox_id = j.outbox_id)
   HAVING count(*) > 0;
 
   IF p_states && ARRAY['RETRYABLE', 'FAILED']::outbox.outbox_attempt_state[] THEN
-    PERFORM outbox.bury_failed(p_outbox_ids, p_worker_id);
+    v_failed := ARRAY(SELECT j.outbox_id FROM unnest(p_judged) AS j WHERE j.verdict = 'record' AND j.state = 'FAILED');
+    IF cardinality(v_failed) > 0 THEN
+      PERFORM outbox.bury_failed(v_failed, p_worker_id);
+    END IF;
     PERFORM outbox.admit_to_lane(p.participant_id, p.rail_type, p.sequence_id, p.tenant_id, p.sequence_id, p.next_attempt_at)
     FROM outbox.payment_outbox_pending AS p WHERE p.outbox_id = ANY (p_outbox_ids) AND p.solo AND p.turn_id IS NULL;
   END IF;

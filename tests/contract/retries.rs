@@ -50,7 +50,7 @@ async fn without_the_ceiling_retries_go_on() {
 #[tokio::test]
 async fn without_the_burial_a_failure_has_no_dead_letter() {
     let database = Database::new().await;
-    let bury = "PERFORM outbox.bury_failed(p_outbox_ids, p_worker_id);";
+    let bury = "PERFORM outbox.bury_failed(v_failed, p_worker_id);";
     database.take_out("settle_the_rest", bury, "").await;
     assert_eq!(twentieth_retry(&database).await.2, [1, 0]);
 }
