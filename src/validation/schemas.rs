@@ -1,12 +1,15 @@
 //! The schemas that come with Trestle. They are part of the binary; nothing is read at run time.
+//!
+//! A bridge validates payloads by the two of payments. The other two tell users what to expect: the SQL functions decide
+//! what is enqueued and what a dead letter carries, and tests compare the schemas with both.
 
-/// A row as it is enqueued.
+/// A row as it is enqueued. A description: nothing is validated against it.
 pub const ENVELOPE: &str = include_str!("../../schemas/envelope.json");
 /// The payload of a Kafka rail with `schema = "payment"`.
 pub const KAFKA_PAYMENT: &str = include_str!("../../schemas/kafka-payment.json");
 /// The payload of an HTTP rail with `schema = "payment"`.
 pub const HTTP_PAYMENT: &str = include_str!("../../schemas/http-payment.json");
-/// A record of the DLQ topic.
+/// A record of the DLQ topic. A description for its consumers: nothing is validated against it but, in tests, real records.
 pub const DLQ_RECORD: &str = include_str!("../../schemas/dlq-record.json");
 
 #[cfg(test)]
