@@ -52,6 +52,7 @@ need_promtool() {
 }
 
 need_lint() {
+  if lacks shellcheck; then missing+=(shellcheck); fi
   if cargo fmt --version >/dev/null 2>&1 && cargo clippy --version >/dev/null 2>&1; then return; fi
   lacks rustup && fail "cargo fmt or cargo clippy is missing: install rustfmt and clippy"
   rustup component add rustfmt clippy

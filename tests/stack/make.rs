@@ -75,13 +75,14 @@ fn every_script_that_a_target_calls_is_there_and_can_be_run() {
     }
 }
 
-/// What CI would run: `make` is replaced by a program that prints its arguments.
+/// What CI would run: `make` is replaced by a program that prints its arguments. It must know that it is CI, lest it
+/// passes without what it could not install.
 #[test]
-fn ci_runs_make_test_whatever_the_current_directory_is() {
+fn ci_runs_make_test_as_ci_whatever_the_current_directory_is() {
     use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().unwrap();
     let make = folder.path().join("make");
-    std::fs::write(&make, "#!/bin/sh\necho \"$PWD make $*\"\n").unwrap();
+    std::fs::write(&make, "#!/bin/sh\necho \"$PWD make $* CI=$CI\"\n").unwrap();
     std::fs::set_permissions(&make, std::fs::Permissions::from_mode(0o755)).unwrap();
     let search = std::env::join_paths(
         std::iter::once(folder.path().to_owned())
@@ -90,9 +91,10 @@ fn ci_runs_make_test_whatever_the_current_directory_is() {
     let output = Command::new(root().join(".ci/run"))
         .current_dir(folder.path())
         .env("PATH", search.unwrap())
+        .env_remove("CI")
         .output()
         .unwrap();
     let said = String::from_utf8(output.stdout).unwrap();
     let project = root().canonicalize().unwrap();
-    assert_eq!(said.trim(), format!("{} make test", project.display()));
+    assert_eq!(said.trim(), format!("{} make test CI=true", project.display()));
 }
