@@ -2,7 +2,7 @@
 
 use crate::process::Setup;
 use crate::rows::{all_done, complete_and_in_order, count, enqueue, wait_for};
-use crate::sleeping::ASLEEP;
+use crate::sleeping::{ASLEEP, nobody_sees_what_is_due};
 use crate::support::{Database, Pooler, Topic};
 
 const NOTHING_LEASED: &str =
@@ -13,6 +13,7 @@ const NO_SESSION_LOCKS: &str = "SELECT NOT EXISTS (SELECT FROM pg_locks WHERE lo
 #[tokio::test]
 async fn polling_alone_delivers_through_a_pooler_with_several_workers_in_order() {
     let (database, topic) = (Database::new().await, Topic::with_partitions(3).await);
+    nobody_sees_what_is_due(&database).await;
     let url = database.url_as("symphony_executor").await;
     let pooler = Pooler::in_front_of(&url).await;
     let setup = Setup::kafka(&database, &topic)
@@ -56,6 +57,7 @@ async fn nothing_is_left_in_a_session(url: &str) {
 #[tokio::test]
 async fn a_direct_connection_to_listen_wakes_a_bridge_behind_a_pooler() {
     let (database, topic) = (Database::new().await, Topic::new().await);
+    nobody_sees_what_is_due(&database).await;
     let url = database.url_as("symphony_executor").await;
     let pooler = Pooler::in_front_of(&url).await;
     let setup = Setup::kafka(&database, &topic)
