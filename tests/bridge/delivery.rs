@@ -1,5 +1,7 @@
 //! From committed rows to records in order.
 
+use std::collections::BTreeSet;
+
 use crate::process::Setup;
 use crate::rows::{all_done, count, each_once, enqueue, header};
 use crate::support::{Database, Topic};
@@ -8,12 +10,40 @@ use crate::support::{Database, Topic};
 async fn three_workers_deliver_ten_thousand_rows_complete_and_in_order() {
     let (database, topic) = (Database::new().await, Topic::with_partitions(6).await);
     let setup = Setup::kafka(&database, &topic).await;
-    let workers = [setup.run(), setup.run(), setup.run()];
     enqueue(&database.connect().await, "kafka", 200, 10_000).await;
+    // Each stands still with its first claim until all of them have one: none is left without work.
+    let setup = setup.env("TRESTLE_FAILPOINT", "stop:claimed");
+    let workers = [setup.run(), setup.run(), setup.run()];
+    for worker in &workers {
+        worker.stopped().await;
+    }
+    for worker in &workers {
+        worker.signal("CONT");
+    }
     all_done(&database).await;
     each_once(&topic, 10_000).await;
     assert_eq!(count(&database, "DISPATCHED").await, 10_000);
-    drop(workers);
+    assert_eq!(workers_in_the_ledger(&database).await.len(), 3);
+}
+
+async fn workers_in_the_ledger(database: &Database) -> BTreeSet<String> {
+    let workers = "SELECT DISTINCT worker_id FROM outbox.payment_outbox_attempts";
+    let rows = database.connect().await.query(workers, &[]).await.unwrap();
+    rows.iter().map(|row| row.get(0)).collect()
+}
+
+/// A host may give the same process id to each start: the last part is what no start has twice.
+#[tokio::test]
+async fn each_start_of_a_worker_has_an_id_of_its_own() {
+    let (database, topic) = (Database::new().await, Topic::new().await);
+    let setup = Setup::kafka(&database, &topic).await;
+    for _ in 0..2 {
+        enqueue(&database.connect().await, "kafka", 1, 1).await;
+        assert!(setup.start(&["drain"]).ended().await.success());
+    }
+    let workers = workers_in_the_ledger(&database).await;
+    let starts: BTreeSet<_> = workers.iter().filter_map(|id| id.rsplit('-').next()).collect();
+    assert_eq!(starts.len(), 2, "{workers:?}");
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! Rows that are refused, and where they go.
 
 use crate::process::Setup;
-use crate::rows::{all_done, count, enqueue, header, wait_for};
+use crate::rows::{all_done, count, enqueue, header, lanes, wait_for};
 use crate::support::{Database, Topic};
 
 /// `trestle policies --apply`
@@ -52,6 +52,37 @@ async fn an_invalid_payload_goes_to_the_dlq_topic_and_the_lane_goes_on() {
     }
     assert!(header(&letter, "dlq_reason").contains("/amount"), "{}", header(&letter, "dlq_reason"));
     assert_eq!(count(&database, "FAILED").await, 1);
+}
+
+/// The topic's limit is lowered behind our back, so that the broker itself refuses the batch in which the fifth row of
+/// p2 is. Then it fails, and nothing behind it comes before what was ahead of it.
+#[tokio::test]
+async fn a_record_that_the_broker_refuses_in_the_middle_of_a_lane_fails_alone_and_is_not_overtaken()
+{
+    const ROWS: &str = "SELECT count(*) FROM outbox.enqueue_payment_outbox_batch((SELECT jsonb_agg(jsonb_build_object( \
+        'instruction_id', 'i' || g, 'participant_id', 'p' || g % 4, 'idempotency_key', 'k', 'rail_type', 'kafka', \
+        'payload', jsonb_build_object('x', repeat('x', CASE g WHEN 18 THEN 4000 ELSE 1 END))) ORDER BY g) \
+        FROM generate_series(1, 40) AS g))";
+    let (database, topic) = (Database::new().await, Topic::new().await);
+    let client = database.connect().await;
+    let _bridge = Setup::kafka(&database, &topic).await.run();
+    enqueue(&client, "kafka", 4, 4).await;
+    all_done(&database).await;
+    topic.limit(3_000).await;
+    client.batch_execute(ROWS).await.unwrap();
+    wait_for(
+        &database,
+        "SELECT NOT EXISTS (SELECT FROM outbox.payment_outbox_pending WHERE rail_type = 'kafka')",
+    )
+    .await;
+    wait_for(&database, "SELECT count(*) > 0 FROM outbox.payment_outbox_attempts WHERE state = 'RETRYABLE' AND error_code = 'KAFKA_MSG_SIZE_TOO_LARGE'").await;
+    wait_for(&database, "SELECT count(*) = 1 AND bool_and(instruction_id = 'i18') FROM outbox.payment_outbox_attempts WHERE state = 'FAILED'").await;
+    for (lane, mut numbers) in lanes(&topic.consume_all().await) {
+        let mut seen = std::collections::HashSet::new();
+        numbers.retain(|number| seen.insert(*number));
+        let all = (1..=11).filter(|number| lane != "p2" || *number != 6);
+        assert_eq!(numbers, all.collect::<Vec<_>>(), "{lane}");
+    }
 }
 
 #[tokio::test]

@@ -21,6 +21,8 @@ use crate::support::Database;
 pub(crate) struct Bank {
     /// Nothing while it takes requests and does not answer.
     answer: Arc<watch::Sender<Option<StatusCode>>>,
+    /// Whose payments it takes and does not answer.
+    held: Arc<watch::Sender<Option<String>>>,
     requests: Arc<Mutex<Vec<(HeaderMap, Bytes)>>>,
     url: String,
 }
@@ -30,6 +32,7 @@ impl Bank {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let bank = Self {
             answer: Arc::new(watch::Sender::new(Some(answer))),
+            held: Arc::new(watch::Sender::new(None)),
             requests: Arc::default(),
             url: format!("http://{}/payments", listener.local_addr().unwrap()),
         };
@@ -44,6 +47,11 @@ impl Bank {
 
     pub(crate) fn hang(&self) {
         self.answer.send_replace(None);
+    }
+
+    /// This participant gets no answer until it is somebody else's turn, or nobody's.
+    pub(crate) fn hold(&self, participant: Option<&str>) {
+        self.held.send_replace(participant.map(str::to_owned));
     }
 
     /// Waits until so many requests have come.
@@ -96,9 +104,11 @@ impl Bank {
 }
 
 async fn pay(State(bank): State<Bank>, headers: HeaderMap, body: Bytes) -> StatusCode {
-    bank.requests.lock().unwrap().push((headers, body));
+    bank.requests.lock().unwrap().push((headers.clone(), body));
     let mut answer = bank.answer.subscribe();
     let status = *answer.wait_for(Option::is_some).await.unwrap();
+    let (mut held, own) = (bank.held.subscribe(), header(&headers, "ce-subject"));
+    held.wait_for(|held| held.as_deref() != Some(own)).await.unwrap();
     status.unwrap()
 }
 
@@ -185,6 +195,27 @@ async fn a_bank_that_never_answers_counts_as_down_and_gets_everything_afterwards
     assert_eq!(count(&database, "DISPATCHED").await, 16);
     let counted: i64 = database.connect().await.query_one(COUNTED, &[]).await.unwrap().get(0);
     assert!((5..=8).contains(&counted), "{counted} attempts were counted");
+}
+
+#[tokio::test]
+async fn a_payment_that_takes_its_time_does_not_hold_up_the_outcomes_of_the_others() {
+    let (database, bank) = (Database::new().await, Bank::open(StatusCode::OK).await);
+    bank.hold(Some("p1"));
+    enqueue(&database.connect().await, "bank", 5, 15).await;
+    let _bridge = bank.setup(&database).await.run();
+    wait_for(
+        &database,
+        "SELECT count(*) = 12 FROM outbox.payment_outbox_attempts WHERE state = 'DISPATCHED'",
+    )
+    .await;
+    assert_eq!(bank.lanes()["p1"], [1], "it is still under way");
+    let outcomes =
+        "SELECT count(*) = 0 FROM outbox.payment_outbox_attempts WHERE participant_id = 'p1'";
+    wait_for(&database, outcomes).await;
+    bank.hold(None);
+    all_done(&database).await;
+    assert_eq!(bank.all_in_order(15), 0, "none came twice");
+    assert_eq!(count(&database, "DISPATCHED").await, 15);
 }
 
 /// An operator who pauses a lane and forgets to commit holds up the outcome of that lane's row, and no other.

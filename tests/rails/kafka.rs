@@ -16,8 +16,9 @@ use trestle::rails::kafka::KafkaRail;
 use uuid::Uuid;
 
 use super::kafka_lanes::{
-    PATIENCE, deliver, deliver_all, deliver_one, lane, refused, row, was_given_back,
+    PATIENCE, deliver, deliver_all, deliver_one, in_doubt, lane, refused, row, was_given_back,
 };
+use super::support::proxy::{Mode, Proxy};
 use super::support::{Record, Topic};
 
 pub(crate) fn brokers() -> String {
@@ -192,7 +193,7 @@ async fn a_row_without_a_topic_is_refused_and_a_row_for_another_topic_waits_for_
 }
 
 #[tokio::test]
-async fn a_lane_that_halts_gets_one_row_at_a_time() {
+async fn a_lane_that_halts_stops_at_a_row_that_is_refused() {
     let topic = Topic::new().await;
     alter(topic.name(), "max.message.bytes", "2000").await;
     let rail = rail(&brokers(), topic.name(), "");
@@ -206,6 +207,22 @@ async fn a_lane_that_halts_gets_one_row_at_a_time() {
     deliver(&rail, vec![row("bob", 1, "{}")]).references().await;
     let records = topic.consume(4).await;
     assert_eq!(sequence(&records, "ann"), [1, 2, 3]);
+}
+
+/// The broker gets what is under way, and its answers get lost: nothing brings a next row.
+#[tokio::test]
+async fn a_lane_that_halts_has_one_row_under_way_and_another_has_all_of_them() {
+    for (halts, under_way) in [(true, vec![1]), (false, vec![1, 2, 3, 4, 5])] {
+        let (topic, proxy) = (Topic::new().await, Proxy::to_kafka());
+        let rail = rail(proxy.address(), topic.name(), "delivery_timeout_seconds = 2");
+        // To a partition that does not know the producer yet, one row goes ahead whatever the lane is.
+        deliver(&rail, vec![row("bob", 1, "{}")]).references().await;
+        proxy.set(Mode::LoseAnswers);
+        let sent = lane((1..=5).map(|n| row("ann", n, "{}")).collect(), halts);
+        rail.deliver(Arc::clone(&sent.lane));
+        in_doubt(&sent.settlements().await[0]);
+        assert_eq!(sequence(&topic.consume_all().await, "ann"), under_way, "halts: {halts}");
+    }
 }
 
 #[tokio::test]

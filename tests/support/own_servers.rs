@@ -31,9 +31,17 @@ impl OwnKafka {
         format!("127.0.0.1:{}", self.port)
     }
 
-    pub(crate) fn kill_and_start_again(&self) {
+    pub(crate) fn kill(&self) {
         self.lent.kill();
+    }
+
+    pub(crate) fn start_again(&self) {
         self.lent.start_again(self.port, &[]);
+    }
+
+    pub(crate) fn kill_and_start_again(&self) {
+        self.kill();
+        self.start_again();
     }
 }
 
