@@ -26,10 +26,14 @@ pub(crate) fn failpoint(name: &str) {
     }
 }
 
+/// It goes to this thread: another that the system may choose would stop the process when it gets to run, and this one
+/// would go on until then.
 #[cfg(debug_assertions)]
 fn signal(signal: &str) {
+    let thread = std::fs::read_link("/proc/thread-self").unwrap_or_default();
     let id = std::process::id().to_string();
-    let _ = std::process::Command::new("kill").args([signal, &id]).status();
+    let id = thread.file_name().and_then(std::ffi::OsStr::to_str).unwrap_or(&id);
+    let _ = std::process::Command::new("kill").args([signal, id]).status();
 }
 
 #[cfg(not(debug_assertions))]

@@ -1,7 +1,6 @@
 //! A worker that dies at each step of a row's way.
 
 use std::os::unix::process::ExitStatusExt as _;
-use std::time::Duration;
 
 use crate::process::Setup;
 use crate::rows::{all_done, complete_and_in_order, count, each_once, enqueue};
@@ -142,6 +141,61 @@ async fn a_worker_stopped_past_its_lease_and_woken_is_refused_and_breaks_no_orde
     complete_and_in_order(&database, &topic, 5_100).await;
 }
 
+/// It wakes up when the ledger has everything, and ends when it has told what it had under way. Returns what it logged.
+pub(crate) async fn sleeps_past_its_lease(
+    database: &Database,
+    setup: &Setup,
+    step: &str,
+) -> String {
+    let mut sleeper = setup.doomed(&format!("stop:{step}"));
+    sleeper.stopped().await;
+    let _heir = setup.run();
+    all_done(database).await;
+    assert!(count(database, "ZOMBIE_REQUEUE").await > 0, "{step}: it had leases");
+    sleeper.signal("CONT");
+    sleeper.signal("TERM");
+    assert!(sleeper.ended().await.success(), "{step}: {}", sleeper.log());
+    sleeper.log()
+}
+
+/// What it has sent it is told to be too late with; what it has not, it does not send any more.
+pub(crate) fn was_stopped_in_time(step: &str, again: Again, duplicates: usize, log: &str) {
+    assert!(again.allows(duplicates), "{step}: {duplicates} duplicates, but {again:?}\n{log}");
+    let refused = log.contains("CONCURRENCY_EVENT: the ledger has the outcome of this row already");
+    assert!(refused || duplicates == 0, "{step}: {duplicates} duplicates, none refused\n{log}");
+}
+
+async fn sleeps_at(step: &str, again: Again) {
+    let (database, topic) = (Database::new().await, Topic::with_partitions(3).await);
+    let setup = Setup::kafka(&database, &topic).await.and(LEASE);
+    enqueue(&database.connect().await, "kafka", 30, 300).await;
+    let log = sleeps_past_its_lease(&database, &setup, step).await;
+    let duplicates = complete_and_in_order(&database, &topic, ROWS).await;
+    was_stopped_in_time(step, again, duplicates, &log);
+}
+
+#[tokio::test]
+async fn a_worker_that_sleeps_past_its_lease_as_it_has_claimed_sends_nothing_any_more() {
+    sleeps_at("claimed", Again::Never).await;
+}
+
+#[tokio::test]
+async fn a_worker_that_sleeps_past_its_lease_before_it_hands_over_sends_nothing_any_more() {
+    sleeps_at("validated", Again::Never).await;
+}
+
+#[tokio::test]
+async fn a_worker_that_sleeps_past_its_lease_as_it_has_handed_over_is_told_that_it_is_too_late_if_it_has_sent()
+ {
+    sleeps_at("handed_over", Again::Perhaps).await;
+}
+
+#[tokio::test]
+async fn a_worker_that_sleeps_past_its_lease_before_it_hears_what_became_of_a_row_is_told_that_it_is_too_late()
+ {
+    sleeps_at("sent", Again::Surely).await;
+}
+
 /// Somebody has repaired its leases, and nobody has delivered its rows again.
 #[tokio::test]
 async fn a_worker_that_wakes_up_before_its_heir_has_lost_its_leases_and_sends_again() {
@@ -171,20 +225,4 @@ async fn refusals(admin: &str, code: &str) -> f64 {
     let series = format!("concurrency_events_total{{code=\"{code}\"}} ");
     let value = metrics.lines().find_map(|line| line.strip_prefix(&series));
     value.map_or(0.0, |value| value.parse().unwrap())
-}
-
-/// Each of them was given back for ever, because the others, given back beside it, were not written down yet.
-#[tokio::test]
-async fn rows_that_were_lost_with_two_workers_are_sent_alone_with_the_shortest_lease_too() {
-    let (database, topic) = (Database::new().await, Topic::new().await);
-    database.control_clock().await;
-    let setup = Setup::kafka(&database, &topic).await.and("[relay]\nlease_seconds = 10\n");
-    enqueue(&database.connect().await, "kafka", 3, 3).await;
-    for _ in 0..2 {
-        assert_eq!(setup.doomed("handed_over").ended().await.signal(), Some(9));
-        database.advance(Duration::from_secs(20)).await;
-    }
-    let heir = setup.run();
-    all_done(&database).await;
-    heir.logged_times("it is sent alone", 3).await;
 }

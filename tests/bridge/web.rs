@@ -67,6 +67,12 @@ impl Bank {
         self.requests.lock().unwrap().clone()
     }
 
+    /// Whose payments came, in the order in which they came.
+    pub(crate) fn asked_by(&self) -> Vec<String> {
+        let requests = self.requests();
+        requests.iter().map(|(headers, _)| header(headers, "ce-subject").to_owned()).collect()
+    }
+
     /// The sequence numbers of each participant's payments, in the order in which they came.
     pub(crate) fn lanes(&self) -> HashMap<String, Vec<i64>> {
         let mut lanes: HashMap<String, Vec<i64>> = HashMap::new();

@@ -4,7 +4,7 @@ use std::os::unix::process::ExitStatusExt as _;
 
 use axum::http::StatusCode;
 
-use crate::crashes::STEPS;
+use crate::crashes::{Again, STEPS, sleeps_past_its_lease, was_stopped_in_time};
 use crate::rows::{all_done, count, enqueue};
 use crate::support::Database;
 use crate::web::Bank;
@@ -30,6 +30,38 @@ async fn a_worker_killed_at_any_step_asks_the_bank_again_with_the_same_key_and_i
         assert_eq!(count(&database, "DISPATCHED").await, 60, "{step}");
         assert_eq!(count(&database, "FAILED").await, 0, "{step}");
     }
+}
+
+async fn sleeps_at(step: &str, again: Again) {
+    let (database, bank) = (Database::new().await, Bank::open(StatusCode::OK).await);
+    let setup = bank.setup(&database).await.and(LEASE);
+    enqueue(&database.connect().await, "bank", 30, 60).await;
+    let log = sleeps_past_its_lease(&database, &setup, step).await;
+    was_stopped_in_time(step, again, bank.all_in_order(PAYMENTS), &log);
+    assert_eq!(count(&database, "DISPATCHED").await, 60, "{step}");
+    assert_eq!(count(&database, "FAILED").await, 0, "{step}");
+}
+
+#[tokio::test]
+async fn a_worker_that_sleeps_past_its_lease_as_it_has_claimed_sends_nothing_any_more() {
+    sleeps_at("claimed", Again::Never).await;
+}
+
+#[tokio::test]
+async fn a_worker_that_sleeps_past_its_lease_before_it_hands_over_sends_nothing_any_more() {
+    sleeps_at("validated", Again::Never).await;
+}
+
+#[tokio::test]
+async fn a_worker_that_sleeps_past_its_lease_as_it_has_handed_over_is_told_that_it_is_too_late_if_it_has_sent()
+ {
+    sleeps_at("handed_over", Again::Perhaps).await;
+}
+
+#[tokio::test]
+async fn a_worker_that_sleeps_past_its_lease_before_it_has_read_the_answer_is_told_that_it_is_too_late()
+ {
+    sleeps_at("sent", Again::Surely).await;
 }
 
 /// The bank has the payment, and the worker has not heard of it.
