@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::probes::Probes;
-use crate::process::{Bridge, Setup};
+use crate::process::{Bridge, PATIENCE, Setup};
 use crate::rows::{all_done, complete_and_in_order, enqueue, wait_for};
 use crate::sleeping::ASLEEP;
 use crate::support::proxy::{Mode, Proxy};
@@ -134,6 +134,7 @@ async fn tries_less_and_less_often(bridge: &Bridge) {
     let tries = || bridge.log().matches("cannot claim").count();
     let (before, began) = (tries(), Instant::now());
     while tries() < before + 5 {
+        assert!(began.elapsed() < PATIENCE, "it tries no more:\n{}", bridge.log());
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     assert!(began.elapsed() > Duration::from_millis(1_400), "{:?}", began.elapsed());

@@ -9,6 +9,9 @@ use crate::support::proxy::{Mode, Proxy};
 use crate::support::{Database, PAUPER, SecuredKafka, Topic, trestle};
 use crate::verify_scene::Scene;
 
+/// Whatever takes longer than this has failed.
+const PATIENCE: Duration = Duration::from_secs(30);
+
 #[tokio::test]
 async fn a_topic_or_a_rail_that_is_not_there_is_named() {
     let scene = Scene::new().await;
@@ -129,8 +132,10 @@ async fn a_database_that_goes_away_while_the_topic_is_read_is_a_failure() {
     let end = "SELECT count(pg_terminate_backend(pid, 10000)) FROM pg_stat_activity \
         WHERE datname = current_database() AND application_name = 'trestle' \
           AND state = 'idle' AND query LIKE '%clock_timestamp%'";
+    let until = Instant::now() + PATIENCE;
     while scene.client.query_one(end, &[]).await.unwrap().get::<_, i64>(0) == 0 {
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        assert!(Instant::now() < until, "it has not asked the database");
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
     proxy.set(Mode::Pass);
     let output = child.wait_with_output().unwrap();

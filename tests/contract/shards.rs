@@ -13,9 +13,8 @@ pub(crate) async fn owned(database: &Database) -> Client {
     policies(&client, "exactly_once", 2).await.unwrap();
     enqueue(&client, 40).await;
     run(&client, "SELECT outbox.note_worker('w1', '{eos}'); SELECT outbox.note_worker('w2', '{eos}'); \
-        UPDATE outbox.payment_outbox_workers SET seen_at = started_at, live_until = started_at + interval '1 ms' WHERE worker_id = 'w2'; \
-        SELECT pg_sleep(0.002)").await;
-    run(&client, "UPDATE outbox.payment_outbox_workers SET started_at = started_at - interval '1 min', seen_at = seen_at - interval '1 min'").await;
+        UPDATE outbox.payment_outbox_workers SET started_at = started_at - interval '1 min', seen_at = seen_at - interval '1 min'; \
+        UPDATE outbox.payment_outbox_workers SET seen_at = started_at, live_until = started_at + interval '1 ms' WHERE worker_id = 'w2'").await;
     run(&client, "SELECT outbox.lease_outbox_shards('w1', 'eos', 60)").await;
     for shard in [0, 1] {
         reconcile(&client, "w1", shard, 1, &[], "").await.unwrap();
