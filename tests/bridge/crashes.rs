@@ -141,18 +141,23 @@ async fn a_worker_stopped_past_its_lease_and_woken_is_refused_and_breaks_no_orde
     complete_and_in_order(&database, &topic, 5_100).await;
 }
 
-/// It wakes up when the ledger has everything, and ends when it has told what it had under way. Returns what it logged.
+/// It wakes up when the ledger has everything, delivers what comes then, and ends when it has told what it had under way.
+/// Returns what it logged.
 pub(crate) async fn sleeps_past_its_lease(
     database: &Database,
     setup: &Setup,
     step: &str,
+    rail: &str,
 ) -> String {
     let mut sleeper = setup.doomed(&format!("stop:{step}"));
     sleeper.stopped().await;
-    let _heir = setup.run();
+    let heir = setup.run();
     all_done(database).await;
     assert!(count(database, "ZOMBIE_REQUEUE").await > 0, "{step}: it had leases");
+    drop(heir);
     sleeper.signal("CONT");
+    enqueue(&database.connect().await, rail, 30, 30).await;
+    all_done(database).await;
     sleeper.signal("TERM");
     assert!(sleeper.ended().await.success(), "{step}: {}", sleeper.log());
     sleeper.log()
@@ -169,8 +174,8 @@ async fn sleeps_at(step: &str, again: Again) {
     let (database, topic) = (Database::new().await, Topic::with_partitions(3).await);
     let setup = Setup::kafka(&database, &topic).await.and(LEASE);
     enqueue(&database.connect().await, "kafka", 30, 300).await;
-    let log = sleeps_past_its_lease(&database, &setup, step).await;
-    let duplicates = complete_and_in_order(&database, &topic, ROWS).await;
+    let log = sleeps_past_its_lease(&database, &setup, step, "kafka").await;
+    let duplicates = complete_and_in_order(&database, &topic, ROWS + 30).await;
     was_stopped_in_time(step, again, duplicates, &log);
 }
 

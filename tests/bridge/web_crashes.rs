@@ -36,9 +36,9 @@ async fn sleeps_at(step: &str, again: Again) {
     let (database, bank) = (Database::new().await, Bank::open(StatusCode::OK).await);
     let setup = bank.setup(&database).await.and(LEASE);
     enqueue(&database.connect().await, "bank", 30, 60).await;
-    let log = sleeps_past_its_lease(&database, &setup, step).await;
-    was_stopped_in_time(step, again, bank.all_in_order(PAYMENTS), &log);
-    assert_eq!(count(&database, "DISPATCHED").await, 60, "{step}");
+    let log = sleeps_past_its_lease(&database, &setup, step, "bank").await;
+    was_stopped_in_time(step, again, bank.all_in_order(PAYMENTS + 30), &log);
+    assert_eq!(count(&database, "DISPATCHED").await, 90, "{step}");
     assert_eq!(count(&database, "FAILED").await, 0, "{step}");
 }
 
