@@ -65,7 +65,9 @@ async fn a_record_that_the_broker_refuses_in_the_middle_of_a_lane_fails_alone_an
         FROM generate_series(1, 40) AS g))";
     let (database, topic) = (Database::new().await, Topic::new().await);
     let client = database.connect().await;
-    let _bridge = Setup::kafka(&database, &topic).await.run();
+    // Small, so that there is a batch behind the one that is refused.
+    let small = "[rails.kafka.properties]\n\"batch.num.messages\" = \"4\"\n";
+    let _bridge = Setup::kafka(&database, &topic).await.and(small).run();
     enqueue(&client, "kafka", 4, 4).await;
     all_done(&database).await;
     topic.limit(3_000).await;
