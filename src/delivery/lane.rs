@@ -286,27 +286,6 @@ mod tests {
     use super::*;
     use crate::delivery::{Breaker, Slots};
 
-    fn row(sequence_id: i64) -> Row {
-        Row {
-            outbox_id: Uuid::from_u128(u128::try_from(sequence_id).unwrap()),
-            lease_token: Uuid::nil(),
-            tenant_id: None,
-            instruction_id: String::new(),
-            participant_id: String::new(),
-            sequence_id,
-            idempotency_key: String::new(),
-            rail_type: String::new(),
-            payload: String::new(),
-            headers: Vec::new(),
-            attempt_no: 1,
-            zombie_count: 0,
-            turn_id: 1,
-            in_doubt_since: None,
-            batch: None,
-            created_at: std::time::SystemTime::now(),
-        }
-    }
-
     fn lane(ordered: bool, halts: bool) -> (Lane, mpsc::UnboundedReceiver<Settled>) {
         let (settled, receiver) = mpsc::unbounded_channel();
         let breaker = Arc::new(Breaker::new("test".into()));
@@ -321,7 +300,7 @@ mod tests {
             stopping: Arc::new(AtomicBool::new(false)),
             settled,
         };
-        (Lane::new((1..=3).map(row).collect(), terms), receiver)
+        (Lane::new((1..=3).map(Row::example).collect(), terms), receiver)
     }
 
     fn delivered() -> Outcome {

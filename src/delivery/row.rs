@@ -57,6 +57,31 @@ impl Row {
     }
 }
 
+#[cfg(test)]
+impl Row {
+    /// A row for a test that cares for its number, or for nothing.
+    pub(crate) fn example(sequence_id: i64) -> Self {
+        Self {
+            outbox_id: Uuid::from_u128(u128::from(sequence_id.unsigned_abs())),
+            lease_token: Uuid::nil(),
+            tenant_id: None,
+            instruction_id: format!("instruction-{sequence_id}"),
+            participant_id: "participant".to_owned(),
+            sequence_id,
+            idempotency_key: format!("key-{sequence_id}"),
+            rail_type: "sepa".to_owned(),
+            payload: "{}".to_owned(),
+            headers: Vec::new(),
+            attempt_no: 1,
+            zombie_count: 0,
+            turn_id: 1,
+            in_doubt_since: None,
+            batch: None,
+            created_at: SystemTime::now(),
+        }
+    }
+}
+
 /// Without payload and headers: neither may reach a log.
 impl fmt::Debug for Row {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

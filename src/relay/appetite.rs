@@ -59,31 +59,11 @@ fn bytes(row: &Row) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use std::time::SystemTime;
-
-    use uuid::Uuid;
-
     use super::*;
 
     fn row(bytes: usize) -> Row {
-        Row {
-            outbox_id: Uuid::nil(),
-            lease_token: Uuid::nil(),
-            tenant_id: None,
-            instruction_id: String::new(),
-            participant_id: String::new(),
-            sequence_id: 1,
-            idempotency_key: String::new(),
-            rail_type: String::new(),
-            payload: "x".repeat(bytes - 10),
-            headers: vec![("name".to_owned(), "value!".to_owned())],
-            attempt_no: 1,
-            zombie_count: 0,
-            turn_id: 1,
-            in_doubt_since: None,
-            batch: None,
-            created_at: SystemTime::now(),
-        }
+        let headers = vec![("name".to_owned(), "value!".to_owned())];
+        Row { payload: "x".repeat(bytes - 10), headers, ..Row::example(1) }
     }
 
     fn rows(count: usize, bytes: usize) -> Vec<Row> {

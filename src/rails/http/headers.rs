@@ -110,22 +110,14 @@ mod tests {
 
     fn row(headers: &[(&str, &str)]) -> Row {
         Row {
-            outbox_id: Uuid::from_u128(7),
-            lease_token: Uuid::nil(),
-            tenant_id: None,
             instruction_id: "order 1".to_owned(),
             participant_id: "Zoë \"50%\"".to_owned(),
             sequence_id: 3,
-            idempotency_key: "k".to_owned(),
             rail_type: "ach".to_owned(),
-            payload: "{}".to_owned(),
             headers: headers.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect(),
             attempt_no: 2,
-            zombie_count: 0,
-            turn_id: 1,
-            in_doubt_since: None,
-            batch: None,
             created_at: SystemTime::UNIX_EPOCH + Duration::from_millis(1_700_000_000_250),
+            ..Row::example(7)
         }
     }
 

@@ -114,7 +114,6 @@ mod tests {
 
     use uuid::Uuid;
 
-    use super::super::testing::row;
     use super::*;
 
     fn value<'a>(headers: &'a Headers<'_>, name: &str) -> Option<&'a str> {
@@ -126,7 +125,7 @@ mod tests {
 
     #[test]
     fn a_record_is_a_cloudevent_in_binary_mode() {
-        let mut row = row(7);
+        let mut row = Row::example(7);
         row.created_at = SystemTime::UNIX_EPOCH + Duration::from_micros(1_500_000);
         row.tenant_id = Some(Uuid::from_u128(9));
         let headers = headers(&row, HeaderStyle::Cloudevents, "bank");
@@ -152,7 +151,7 @@ mod tests {
 
     #[test]
     fn debezium_consumers_find_id_and_event_type() {
-        let row = row(1);
+        let row = Row::example(1);
         let both = headers(&row, HeaderStyle::Both, "bank");
         let alone = headers(&row, HeaderStyle::Debezium, "bank");
         for headers in [&both, &alone] {
@@ -164,7 +163,7 @@ mod tests {
 
     #[test]
     fn a_shortened_dead_letter_keeps_why_it_failed_and_not_the_producers_headers() {
-        let mut row = row(3);
+        let mut row = Row::example(3);
         for (name, value) in [("note", "long"), ("sequence_id", "9"), ("dlq_reason", "x")] {
             row.headers.push((name.to_owned(), value.to_owned()));
         }
@@ -177,7 +176,7 @@ mod tests {
 
     #[test]
     fn the_rows_own_headers_pass_but_never_replace_ours() {
-        let mut row = row(3);
+        let mut row = Row::example(3);
         for (name, value) in [
             ("traceparent", "00-1-2-01"),
             ("CE_ID", "forged"),

@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn a_destination_is_the_rail_and_the_topic() {
         let rail = KafkaRail::new("sepa", &config("")).unwrap();
-        assert_eq!(&*rail.destination(&testing::row(1)).unwrap(), "sepa:t");
+        assert_eq!(&*rail.destination(&Row::example(1)).unwrap(), "sepa:t");
         assert_eq!(rail.only_destination().as_deref(), Some("sepa:t"));
         let rail = KafkaRail::new("sepa", &config("topics = [\"u\"]")).unwrap();
         assert_eq!(rail.only_destination(), None);

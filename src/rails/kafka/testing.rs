@@ -1,13 +1,12 @@
-//! Rows, lanes and configurations for the unit tests of this rail.
+//! Lanes and configurations for the unit tests of this rail.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use figment::Figment;
 use figment::providers::{Format, Toml};
 use tokio::sync::mpsc;
-use uuid::Uuid;
 
 use crate::config::KafkaRailConfig;
 use crate::delivery::{Breaker, Lane, LaneTerms, Lease, Row, Settled, Slots};
@@ -16,27 +15,6 @@ use crate::delivery::{Breaker, Lane, LaneTerms, Lease, Row, Settled, Slots};
 pub(super) fn config(more: &str) -> KafkaRailConfig {
     let toml = format!("kind = \"kafka\"\nbrokers = \"127.0.0.1:1\"\ntopic = \"t\"\n{more}");
     Figment::from(Toml::string(&toml)).extract().unwrap()
-}
-
-pub(super) fn row(sequence_id: i64) -> Row {
-    Row {
-        outbox_id: Uuid::new_v4(),
-        lease_token: Uuid::nil(),
-        tenant_id: None,
-        instruction_id: format!("instruction-{sequence_id}"),
-        participant_id: "participant".to_owned(),
-        sequence_id,
-        idempotency_key: format!("key-{sequence_id}"),
-        rail_type: "sepa".to_owned(),
-        payload: "{}".to_owned(),
-        headers: Vec::new(),
-        attempt_no: 1,
-        zombie_count: 0,
-        turn_id: 1,
-        in_doubt_since: None,
-        batch: None,
-        created_at: SystemTime::now(),
-    }
 }
 
 /// A lane of one row, and the receiver of what becomes of it.
@@ -53,5 +31,5 @@ pub(super) fn lane() -> (Arc<Lane>, mpsc::UnboundedReceiver<Settled>) {
         stopping: Arc::new(AtomicBool::new(false)),
         settled,
     };
-    (Arc::new(Lane::new(vec![row(1)], terms)), receiver)
+    (Arc::new(Lane::new(vec![Row::example(1)], terms)), receiver)
 }

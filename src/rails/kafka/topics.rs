@@ -120,7 +120,7 @@ pub(super) fn check_name(key: &str, topic: &str) -> Result<(), ConfigError> {
 mod tests {
     use uuid::Uuid;
 
-    use super::super::testing::{config, row};
+    use super::super::testing::config;
     use super::*;
 
     fn topics(topic: &str, others: &[&str]) -> Result<Topics, ConfigError> {
@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn a_template_is_filled_with_rail_and_tenant() {
         let topics = topics("pay.{rail_type}.{tenant}.v1", &[]).unwrap();
-        let mut row = row(1);
+        let mut row = Row::example(1);
         assert_eq!(topics.of(&row).unwrap_err().error_code, "TENANT_MISSING");
         row.tenant_id = Some(Uuid::nil());
         let expected = format!("pay.sepa.{}.v1", Uuid::nil());
@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn a_row_names_only_a_topic_that_is_listed() {
         let topics = topics("usual", &["urgent"]).unwrap();
-        let mut row = row(1);
+        let mut row = Row::example(1);
         assert_eq!(&*topics.of(&row).unwrap(), "usual");
         row.headers.push(("topic".to_owned(), "urgent".to_owned()));
         assert_eq!(&*topics.of(&row).unwrap(), "urgent");
@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn a_dead_letter_goes_to_the_fixed_topic_whatever_its_headers_say() {
         let topics = Topics::fixed("dlq.topic", "dead").unwrap();
-        let mut row = row(1);
+        let mut row = Row::example(1);
         row.headers.push(("topic".to_owned(), "urgent".to_owned()));
         assert_eq!(&*topics.of(&row).unwrap(), "dead");
         assert_eq!(topics.only().as_deref(), Some("dead"));

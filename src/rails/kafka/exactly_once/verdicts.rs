@@ -46,13 +46,13 @@ fn attempt(row: &Row) -> (Uuid, i32) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::testing::row;
     use super::*;
     use crate::delivery::Failure;
 
     #[test]
     fn a_verdict_stands_until_it_is_forgotten_and_for_one_attempt() {
-        let (mut verdicts, mut first, second) = (Verdicts::default(), row(1), row(2));
+        let (mut verdicts, mut first, second) =
+            (Verdicts::default(), Row::example(1), Row::example(2));
         let retry = Outcome::Retry(Failure::new("X", "x"));
         verdicts.remember(&first, retry.clone());
         for _ in 0..2 {
