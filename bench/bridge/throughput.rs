@@ -12,8 +12,8 @@ use crate::topic;
 pub(crate) const ROWS: usize = 200_000;
 const PARTICIPANTS: usize = 1_000;
 const ROUNDS: usize = 4;
-/// Drains that are not counted: a broker that has just started compiles what they need, on the same cores. It takes three times
-/// as long for a row until it has had a million, and still a third longer until it has had two.
+/// Drains that are not counted: a broker that has just started compiles what they need, on the same cores. It takes four times
+/// as long for a row until it has had half a million, and still a third longer until it has had two.
 pub(crate) const WARM_UPS: usize = 10;
 
 /// What a drain took, and what the bridge used.

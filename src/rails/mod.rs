@@ -14,6 +14,9 @@ use std::time::Duration;
 use crate::config::{ConfigError, Delivery, RailConfig};
 use crate::delivery::{Failure, Lane, Places, Row, ShardKeeper, Tenure};
 
+/// How many rows of one lane go without an answer between them, unless a rail says otherwise.
+const LANE_ROWS: i32 = 100;
+
 /// The rail called `name`, as it is configured. Finds what is wrong with its settings; whether anybody is there
 /// shows later.
 pub fn open(name: &str, config: &RailConfig) -> Result<Arc<dyn Rail>, ConfigError> {
@@ -67,7 +70,9 @@ pub trait Rail: Send + Sync + 'static {
 
     /// How many rows of one lane a claim brings at most, so that a participant with a hundred thousand does not make
     /// everybody wait. `halts`: what is behind a row that fails must not be on its way.
-    fn lane_rows(&self, halts: bool) -> i32;
+    fn lane_rows(&self, halts: bool) -> i32 {
+        if halts { 1 } else { LANE_ROWS }
+    }
 
     /// Takes a lane. Returns at once; the outcomes come through [`Lane::report`].
     fn deliver(&self, lane: Arc<Lane>);

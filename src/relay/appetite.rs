@@ -12,7 +12,8 @@ const BUDGET: usize = 64 * 1024 * 1024;
 /// What the claims so far have shown of a rail's rows.
 #[derive(Debug)]
 pub(super) struct Appetite {
-    /// The mean size of the rows of the last claim that brought some, in bytes.
+    /// The mean size of the rows of the last claim that brought some, in bytes; half of what it was before, if that is more,
+    /// because where there was a large row there may be others between the small ones.
     row_bytes: AtomicUsize,
     /// A claim for more may run out of time.
     most: AtomicUsize,
@@ -42,7 +43,7 @@ impl Appetite {
         self.most.store(most.saturating_add(most / 8 + 1), Relaxed);
         let bytes: usize = rows.iter().map(bytes).sum();
         if let Some(mean) = bytes.checked_div(rows.len()) {
-            self.row_bytes.store(mean.max(1), Relaxed);
+            self.row_bytes.store(mean.max(self.row_bytes.load(Relaxed) / 2).max(1), Relaxed);
         }
     }
 
@@ -82,6 +83,8 @@ mod tests {
             assert_eq!(appetite.capacity(), capacity, "no rows say nothing of their size");
         }
         appetite.brought(&rows(10, 500));
+        assert_eq!(appetite.capacity(), 2, "there may be others like the last");
+        (0..20).for_each(|_| appetite.brought(&rows(10, 500)));
         assert!(appetite.capacity() > 100_000 && appetite.most() == usize::MAX);
     }
 

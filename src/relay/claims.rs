@@ -58,6 +58,8 @@ struct Round {
     more: bool,
     /// Some rail has no room.
     full: bool,
+    /// Some claim was answered, whatever it found.
+    answered: bool,
     /// Why some claim failed: the first of those that did.
     failed: Option<StoreError>,
 }
@@ -68,6 +70,8 @@ enum Claimed {
     Rows { count: usize, more: bool },
     /// No shard of ours can take a batch.
     Full,
+    /// Nobody was asked: no shard of ours will take a batch by itself.
+    Nothing,
 }
 
 impl Claims {
@@ -80,24 +84,27 @@ impl Claims {
             self.health.beat();
             let round = self.round().await;
             match &round.failed {
-                None => {
-                    pause = FIRST_PAUSE;
-                    self.health.connected(true);
-                    if trouble.is_over() {
-                        tracing::info!("the database answers: claiming again");
-                    }
-                    restless = self.rest(&round, restless).await;
+                None if trouble.is_over() => {
+                    tracing::info!("the database answers: claiming again");
+                }
+                None => {}
+                Some(error) if trouble.is_news(error) => {
+                    tracing::warn!(%error, "cannot claim; trying again until it works");
                 }
                 Some(error) => {
-                    if trouble.is_news(error) {
-                        tracing::warn!(%error, "cannot claim; trying again until it works");
-                    } else {
-                        tracing::debug!(%error, "cannot claim; trying again until it works");
-                    }
-                    self.health.beat();
-                    tokio::time::sleep(pause).await;
-                    pause = (pause * 2).min(LONGEST_PAUSE);
+                    tracing::debug!(%error, "cannot claim; trying again until it works");
                 }
+            }
+            // A rail whose claims fail is no reason for the others to wait.
+            if round.failed.is_none() || round.answered {
+                pause = FIRST_PAUSE;
+                self.health.connected(true);
+                restless = self.rest(&round, restless).await;
+            } else {
+                self.health.connected(false);
+                self.health.beat();
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(LONGEST_PAUSE);
             }
         }
     }
@@ -115,8 +122,8 @@ impl Claims {
             told(round.rows);
             match round.failed {
                 None => timeouts = 0,
-                // The next asks for less.
-                Some(error) if error.is_timeout() && timeouts < self.halvings() => {
+                // The next asks for less. One that we gave up ourselves may have leased what nobody told us of.
+                Some(error) if error.is_given_up_by_server() && timeouts < self.halvings() => {
                     timeouts += 1;
                     continue;
                 }
@@ -191,12 +198,17 @@ impl Claims {
                 Ok(0) => round.full = true,
                 Ok(room) => match self.claim(route, room).await {
                     Ok(Claimed::Rows { count, more }) => {
+                        round.answered = true;
                         round.rows += count;
                         round.more |= more;
                     }
                     Ok(Claimed::Full) => round.full = true,
+                    Ok(Claimed::Nothing) => {}
                     Err(error) => {
-                        self.health.connected(false);
+                        // Told now: the other rails may have to wait as long for nothing.
+                        if !round.answered && error.server().is_none() {
+                            self.health.connected(false);
+                        }
                         round.failed.get_or_insert(error);
                     }
                 },
@@ -233,8 +245,7 @@ impl Claims {
         let _claiming = route.claiming.lock().await;
         let free = route.shards_to_claim().unwrap_or_default();
         if free.is_empty() {
-            let nothing = Claimed::Rows { count: 0, more: false };
-            return Ok(if sharded.is_settling() { Claimed::Full } else { nothing });
+            return Ok(if sharded.is_settling() { Claimed::Full } else { Claimed::Nothing });
         }
         let terms = self.terms();
         let rows = self.ask(route, room, Some((free, sharded.places()))).await?;

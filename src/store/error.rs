@@ -58,8 +58,12 @@ impl StoreError {
 
     /// It took too long: the server gave it up, or we did.
     pub fn is_timeout(&self) -> bool {
-        matches!(self, Self::TimedOut(_))
-            || self.server().is_some_and(|error| error.code == SqlState::QUERY_CANCELED.code())
+        matches!(self, Self::TimedOut(_)) || self.is_given_up_by_server()
+    }
+
+    /// It took the server too long, and nothing of it has happened.
+    pub fn is_given_up_by_server(&self) -> bool {
+        self.server().is_some_and(|error| error.code == SqlState::QUERY_CANCELED.code())
     }
 
     pub fn server(&self) -> Option<&ServerError> {

@@ -2,6 +2,7 @@
 
 use axum::http::StatusCode;
 
+use crate::probes::Probes;
 use crate::rows::{all_done, count, enqueue, wait_for};
 use crate::support::Database;
 use crate::web::Bank;
@@ -27,10 +28,15 @@ async fn a_rail_whose_claims_fail_keeps_no_other_from_its_rows() {
     let client = database.connect().await;
     enqueue(&client, "bank", 5, 10).await;
     enqueue(&client, "other", 5, 10).await;
-    let bridge = setup_of_two(&database, &bank).await.run();
+    let (setup, probes) = Probes::of(setup_of_two(&database, &bank).await);
+    let bridge = setup.run();
     wait_for(&database, "SELECT count(*) = 10 FROM outbox.payment_outbox_attempts").await;
     bridge.logged("cannot claim; trying again until it works").await;
-    assert_eq!(count(&database, "DISPATCHED").await, 10);
+    // Nor from being of use.
+    probes.say(true).await;
+    enqueue(&client, "other", 5, 10).await;
+    wait_for(&database, "SELECT count(*) = 20 FROM outbox.payment_outbox_attempts").await;
+    assert_eq!(count(&database, "DISPATCHED").await, 20);
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 //! What an archived partition is, who may read it, and when it is dropped.
 
+use std::time::Instant;
+
 use tokio_postgres::{Client, Error};
 use uuid::Uuid;
 
@@ -7,8 +9,8 @@ use crate::calls::{code, enqueue};
 use crate::lane_acts::{PARTICIPANT, RAIL, fail_first_of, outcome};
 use crate::support::Database;
 use crate::upkeep::{
-    ARCHIVED, HOT_DAYS_LATER, SOME_PASSES, STILL_PENDING, Said, after_some_passes, deliver_next,
-    move_to_tomorrow, partition_of, set, upkeep, verdict, with_a_delivered_row,
+    ARCHIVED, HOT_DAYS_LATER, PATIENCE, SOME_PASSES, STILL_PENDING, Said, after_some_passes,
+    deliver_next, move_to_tomorrow, partition_of, set, upkeep, verdict, with_a_delivered_row,
 };
 
 /// A database with one archived partition of the ledger.
@@ -176,7 +178,9 @@ async fn said_beside_archived(database: &Database, client: &Client, dropped: &st
     let reader = database.connect().await;
     let lock = format!("BEGIN; LOCK outbox_archive.{dropped} IN ACCESS SHARE MODE");
     reader.batch_execute(&lock).await.unwrap();
+    let until = Instant::now() + PATIENCE;
     loop {
+        assert!(Instant::now() < until, "it is not archived");
         let said = upkeep(client).await.unwrap();
         if said.iter().any(|said| said.about(&tomorrow) && said.action == "archived") {
             let others = said.iter().filter(|said| !said.about(&tomorrow));

@@ -1,12 +1,14 @@
 //! The idempotency window is the hot ledger's age: not shorter, and over when it is over.
 
+use std::time::Instant;
+
 use tokio_postgres::Client;
 
 use crate::calls::{Enqueued, code, enqueue_key};
 use crate::lane_acts::{PARTICIPANT, RAIL, claim_rail, dismiss, fail_next, replay};
 use crate::support::Database;
 use crate::upkeep::{
-    ARCHIVED, COMPLETED_LATE, HOT_DAYS_LATER, deliver, deliver_next, move_to_tomorrow,
+    ARCHIVED, COMPLETED_LATE, HOT_DAYS_LATER, PATIENCE, deliver, deliver_next, move_to_tomorrow,
     partition_of, upkeep, verdict, with_a_delivered_row,
 };
 
@@ -169,7 +171,9 @@ async fn read_as_a_whole(without: bool) -> [i64; 2] {
     // Its keys are found by an index, as in a partition that is worth it.
     client.batch_execute("SET enable_seqscan = off; SET enable_bitmapscan = off").await.unwrap();
     let mut reads = Vec::new();
+    let until = Instant::now() + PATIENCE;
     while reads.len() < 3 {
+        assert!(Instant::now() < until, "it is not archived");
         client.batch_execute("BEGIN").await.unwrap();
         // A session tells its counts to the server now and then only.
         let before: i64 = client.query_one(READ, &[&partition]).await.unwrap().get(0);

@@ -54,11 +54,6 @@ pub use reader::{ReadError, Reader, Record, Span};
 use settings::Settings;
 use topics::{Topics, check_name};
 
-/// As many as go without an answer between them. Where a lane halts, the next one is claimed after the answer.
-fn lane_rows(halts: bool) -> i32 {
-    if halts { 1 } else { 100 }
-}
-
 /// A Kafka rail: `delivery = "idempotent"`.
 pub struct KafkaRail {
     courier: Arc<Courier>,
@@ -137,10 +132,6 @@ impl Rail for KafkaRail {
 
     fn capacity(&self) -> usize {
         self.courier.settings.capacity
-    }
-
-    fn lane_rows(&self, halts: bool) -> i32 {
-        lane_rows(halts)
     }
 
     fn deliver(&self, lane: Arc<Lane>) {

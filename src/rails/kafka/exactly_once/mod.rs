@@ -37,7 +37,7 @@ use rdkafka::producer::BaseProducer;
 
 use super::settings::Settings;
 use super::topics::{self, Topics};
-use super::{check_name, destination, lane_rows};
+use super::{check_name, destination};
 use crate::config::{ConfigError, KafkaRailConfig};
 use crate::delivery::{Failure, Lane, Places, Row, ShardKeeper, Tenure};
 use crate::rails::{Rail, Sharded};
@@ -155,10 +155,6 @@ impl Rail for ExactlyOnceRail {
 
     fn capacity(&self) -> usize {
         self.shared.settings.capacity
-    }
-
-    fn lane_rows(&self, halts: bool) -> i32 {
-        lane_rows(halts)
     }
 
     fn deliver(&self, lane: Arc<Lane>) {
